@@ -147,7 +147,7 @@ pub struct Migrated {
 
 /// The format in which a run is read: a dialect and its options. It is part of the key of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OutputFormat {
+pub struct ReadFormat {
     /// The dialect.
     pub dialect: Dialect,
     /// How much of the events it carries.
@@ -156,7 +156,7 @@ pub struct OutputFormat {
     pub slots: Slots,
 }
 
-impl OutputFormat {
+impl ReadFormat {
     /// Makes the format of a dialect with default options.
     pub const fn new(dialect: Dialect) -> Self {
         Self { dialect, fidelity: Fidelity::Native, slots: Slots::All }
@@ -311,12 +311,12 @@ pub trait Log: Send + Sync + 'static {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: OutputFormat,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError>;
 
     /// Stores the state of an encoder after a record, unless the writer is busy.
-    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder);
+    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder);
 
     /// Returns the tail of a thread.
     ///

@@ -10,7 +10,7 @@ use crate::error::LogError;
 use crate::info::NewRun;
 use crate::interaction::{Answer, InteractionQuery};
 use crate::limits;
-use crate::{OutputFormat, RetentionLimits};
+use crate::{ReadFormat, RetentionLimits};
 
 /// Ids are text and nothing else: quotes, wildcards, every script, 256 bytes.
 pub async fn ids_may_be_any_text(bed: &dyn Bed) {
@@ -77,7 +77,7 @@ pub async fn the_largest_numbers_do_not_fail_the_store(bed: &dyn Bed) {
     let beyond = fixture.log.read(&thread("r"), u64::MAX).await.map(|_| ());
     assert_eq!(beyond, Err(LogError::CursorBeyondEnd { after: u64::MAX, head: 2 }));
     fixture.log.before(&thread("r"), u64::MAX).await.expect("the thread");
-    let form = OutputFormat::new(runwire_model::dialect::Dialect::Agio);
+    let form = ReadFormat::new(runwire_model::dialect::Dialect::Agio);
     assert_eq!(fixture.log.checkpoint(&run("r"), form, u64::MAX).await, Ok(None));
     let everything = RetentionLimits {
         ended_before: Some(runwire_model::Timestamp(u64::MAX)),

@@ -7,7 +7,7 @@ use runwire_model::window::Window;
 
 use super::Bed;
 use super::fixture::{Fixture, STARTED, delta, run, thread, to_run, to_run_of};
-use crate::OutputFormat;
+use crate::ReadFormat;
 use crate::limits;
 
 /// Readers that come while others write see every record once, in order.
@@ -91,7 +91,7 @@ pub async fn a_tail_that_has_lost_records_says_so(bed: &dyn Bed) {
 pub async fn a_checkpoint_is_found_again(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED.to_owned(), delta("a"), delta("b"), delta("c")])).await;
-    let form = OutputFormat::new(Dialect::Loom);
+    let form = ReadFormat::new(Dialect::Loom);
     let mut encoder = Encoder::new(Dialect::Loom, "r", "r", Fidelity::Native);
     let mut states = Vec::new();
     for record in fixture.records("r").await {
@@ -111,9 +111,9 @@ pub async fn a_checkpoint_is_found_again(bed: &dyn Bed) {
         }
     }
     assert_eq!(fixture.log.checkpoint(&run("r"), form, 0).await, Ok(None));
-    let full = OutputFormat { fidelity: Fidelity::Full, ..form };
+    let full = ReadFormat { fidelity: Fidelity::Full, ..form };
     assert_eq!(fixture.log.checkpoint(&run("r"), full, 4).await, Ok(None));
-    let asks = OutputFormat { slots: Slots::Asks, ..form };
+    let asks = ReadFormat { slots: Slots::Asks, ..form };
     assert_eq!(fixture.log.checkpoint(&run("r"), asks, 4).await, Ok(None));
     assert_eq!(fixture.log.checkpoint(&run("none"), form, 4).await, Ok(None));
     fixture.log.checkpoint(&run("r"), form, u64::MAX).await.expect("the store");

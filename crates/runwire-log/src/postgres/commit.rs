@@ -22,11 +22,11 @@ use super::writer_pool::Assignment;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::txn::Command;
+use crate::txn::LogCommand;
 
 /// A command in the queue of a writer.
 pub(super) struct QueuedCommand {
-    pub(super) command: Command,
+    pub(super) command: LogCommand,
     since: Instant,
     /// Why it was not committed so far.
     retry_reason: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct QueuedCommand {
 
 impl QueuedCommand {
     pub(super) fn new(
-        command: Command,
+        command: LogCommand,
         since: Instant,
         ticket: Ticket,
         held: (OwnedSemaphorePermit, Option<Assignment>),

@@ -64,8 +64,8 @@ use crate::query::{self, ReadStore};
 use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
-use crate::txn::{Command, Merge};
-use crate::{Cancel, Cancelled, Health, Log, NodeStats, OutputFormat, RecordPage, RetentionLimits, limits};
+use crate::txn::{LogCommand, Merge};
+use crate::{Cancel, Cancelled, Health, Log, NodeStats, ReadFormat, RecordPage, RetentionLimits, limits};
 use connection::PgConnection;
 pub use nodes::Nodes;
 pub use open::PgOpenError;
@@ -200,7 +200,7 @@ impl PostgresLog {
 impl Log for PostgresLog {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.submit(thread, Command::CreateThread).await?;
+        let created = self.submit(thread, LogCommand::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -209,32 +209,32 @@ impl Log for PostgresLog {
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
         let tenant = run.tenant.clone();
-        let created = self.submit(run, Command::CreateRun).await?;
+        let created = self.submit(run, LogCommand::CreateRun).await?;
         self.writers.assign_like_thread(&tenant, &created.value);
         Ok(created)
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
         match append.target {
-            Target::Tenant(_) => self.submit(Merge::of(append), Command::Merge).await,
-            Target::Run(_) | Target::Thread(_) => self.submit(append, Command::Append).await,
+            Target::Tenant(_) => self.submit(Merge::of(append), LogCommand::Merge).await,
+            Target::Run(_) | Target::Thread(_) => self.submit(append, LogCommand::Append).await,
         }
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.submit((run.clone(), cancel), Command::Cancel).await
+        self.submit((run.clone(), cancel), LogCommand::Cancel).await
     }
 
     async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.submit((run.clone(), answers), Command::Answer).await
+        self.submit((run.clone(), answers), LogCommand::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.submit(run.clone(), Command::Heartbeat).await
+        self.submit(run.clone(), LogCommand::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.submit((), Command::Sweep).await
+        self.submit((), LogCommand::Sweep).await
     }
 
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
@@ -243,11 +243,11 @@ impl Log for PostgresLog {
     }
 
     async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
-        self.submit((thread.clone(), items), Command::Import).await
+        self.submit((thread.clone(), items), LogCommand::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.submit((thread.clone(), force), Command::Delete).await
+        self.submit((thread.clone(), force), LogCommand::Delete).await
     }
 
     async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
@@ -347,14 +347,14 @@ impl Log for PostgresLog {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: OutputFormat,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let run = run.clone();
         self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             let checkpoint = writer::Checkpoint { run: run.clone(), form, seq, state };
             // A full queue means that there is no time for it.

@@ -14,12 +14,12 @@ use super::rows::{
 };
 use super::run_snapshot::RunSnapshot;
 use super::txn_store::{RunNames, visit};
-use crate::OutputFormat;
+use crate::ReadFormat;
 use crate::error::LogError;
 use crate::info::{LatestRun, ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
-use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
+use crate::query::{InboxRow, ProducerScope, ReadStore, RunSelector, ThreadRow};
 use crate::record::StoredRecord;
 use crate::txn::{ProducerHead, RunHead};
 
@@ -137,7 +137,7 @@ impl PgReader {
     pub(super) fn checkpoint(
         &self,
         run: &RunKey,
-        form: OutputFormat,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = $3 AND seq <= $4 \
@@ -232,19 +232,19 @@ impl ReadStore for PgReader {
         Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
     }
 
-    fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError> {
+    fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError> {
         let bounds = match &which {
-            RunFilter::Begun { from, to } => [whole_number(*from), whole_number(*to)],
+            RunSelector::Begun { from, to } => [whole_number(*from), whole_number(*to)],
             _ => [0, 0],
         };
         let (filter, params): (&str, Vec<&(dyn ToSql + Sync)>) = match &which {
-            RunFilter::Named(name) => ("run.name = $2", vec![&thread, name]),
-            RunFilter::Numbered(id) => ("run.id = $2", vec![&thread, id]),
-            RunFilter::Begun { .. } => {
+            RunSelector::Named(name) => ("run.name = $2", vec![&thread, name]),
+            RunSelector::Numbered(id) => ("run.id = $2", vec![&thread, id]),
+            RunSelector::Begun { .. } => {
                 ("run.first_seq BETWEEN $2 AND $3", vec![&thread, &bounds[0], &bounds[1]])
             }
-            RunFilter::Trimmed => ("run.trimmed", vec![&thread]),
-            RunFilter::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
+            RunSelector::Trimmed => ("run.trimmed", vec![&thread]),
+            RunSelector::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
         };
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \

@@ -96,14 +96,14 @@ impl From<ProgressError> for PgError {
 mod tests {
     use super::*;
     use crate::key::{RunKey, ThreadKey};
-    use crate::txn::{ProducerState, RunRequest, ThreadHead};
+    use crate::txn::{ProducerState, RunOrigin, ThreadHead};
     use runwire_model::Timestamp;
     use runwire_model::dialect::{Decoder, Dialect};
 
     fn run() -> RunHead {
         let thread = ThreadHead::new(1, ThreadKey::new("tenant", "thread"), false, Timestamp(5));
         let mut run =
-            RunHead::new(2, RunKey::new("tenant", "run"), &thread, RunRequest::default(), Timestamp(6));
+            RunHead::new(2, RunKey::new("tenant", "run"), &thread, RunOrigin::default(), Timestamp(6));
         (run.last_seq, run.head.summary.records, run.head.summary.events) = (300, 300, 301);
         run.head.state.status = Status::Running;
         let state = ProducerState { decoder: Some(Decoder::new(Dialect::Loom)), routes: Vec::new() };

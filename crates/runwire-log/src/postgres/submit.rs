@@ -13,14 +13,14 @@ use super::writer::PgWriterMessage;
 use super::writer_pool::{QUEUE_TIMEOUT, refused};
 use crate::error::LogError;
 use crate::limits;
-use crate::txn::{Command, Pending};
+use crate::txn::{LogCommand, Pending};
 
 impl PostgresLog {
     /// Submits a command, and waits for its reply.
     pub(super) async fn submit<C, T: Send + 'static>(
         &self,
         request: C,
-        command: impl FnOnce(Pending<C, T>) -> Command,
+        command: impl FnOnce(Pending<C, T>) -> LogCommand,
     ) -> Result<T, LogError> {
         let (since, (reply, mut answer)) = (Instant::now(), oneshot::channel());
         let command = command(Pending::new(request, reply));

@@ -21,7 +21,7 @@ use crate::outbox::Subscriber;
 use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
 use crate::txn::{Lease, RunHead, Txn};
-use crate::{OutputFormat, limits};
+use crate::{ReadFormat, limits};
 
 /// A message to a writer.
 pub(super) enum PgWriterMessage {
@@ -35,7 +35,7 @@ pub(super) enum PgWriterMessage {
 /// The state of an encoder to store.
 pub(super) struct Checkpoint {
     pub(super) run: RunKey,
-    pub(super) form: OutputFormat,
+    pub(super) form: ReadFormat,
     pub(super) seq: u64,
     pub(super) state: String,
 }

@@ -21,7 +21,7 @@ use crate::info::RunInfo;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::outbox::Subscriber;
-use crate::txn::Command;
+use crate::txn::LogCommand;
 
 /// How long a command may wait in the queue.
 pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
@@ -83,8 +83,8 @@ impl WriterPool {
     /// Queues a command.
     pub(super) async fn send(
         &self,
-        command: Command,
-        message: impl FnOnce(Command, Option<Assignment>) -> PgWriterMessage,
+        command: LogCommand,
+        message: impl FnOnce(LogCommand, Option<Assignment>) -> PgWriterMessage,
         until: Instant,
     ) -> Result<(), LogError> {
         let (writer, assignment) = self.writer_of(&command);
@@ -140,7 +140,7 @@ impl WriterPool {
         }
     }
 
-    fn writer_of(&self, command: &Command) -> (usize, Option<Assignment>) {
+    fn writer_of(&self, command: &LogCommand) -> (usize, Option<Assignment>) {
         match command.routing_key() {
             (thread, Some(run)) => {
                 // A run without a thread usually has one of its own name.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{ProducerScope, ReadStore, RunFilter, ThreadRow, before};
+use super::{ProducerScope, ReadStore, RunSelector, ThreadRow, before};
 use crate::error::LogError;
 use crate::info::RunSpan;
 use crate::key::ThreadKey;
@@ -42,7 +42,7 @@ pub(crate) fn export(
     }
     let (records, full) = records(store, row.id, after, range.to)?;
     let last = records.last().map_or(after, |stored| stored.record.seq);
-    let begun = store.runs_of(row.id, RunFilter::Begun { from: after + 1, to: last })?;
+    let begun = store.runs_of(row.id, RunSelector::Begun { from: after + 1, to: last })?;
     let latest = store.latest_before(row.id, range.to + 1)?;
     for stored in records {
         let seq = stored.record.seq;
@@ -51,7 +51,7 @@ pub(crate) fn export(
         let ends = stored.is_terminal().then(|| stored.run.clone());
         items.push(TransferItem::Record(stored));
         if let Some(run) = ends {
-            for run in store.runs_of(row.id, RunFilter::Named(&run))? {
+            for run in store.runs_of(row.id, RunSelector::Named(&run))? {
                 items.extend(state_of(store, &run, latest == Some(run.id))?);
             }
         }
@@ -98,7 +98,7 @@ fn facts(
     if !range.whole
         && let Some(latest) = store.latest_before(row.id, range.from)?
     {
-        let run = store.runs_of(row.id, RunFilter::Numbered(latest))?.pop();
+        let run = store.runs_of(row.id, RunSelector::Numbered(latest))?.pop();
         base.guard = run.map(|run| run.head.state).or(base.guard);
     }
     // Otherwise the last record has the time.
@@ -141,7 +141,7 @@ fn trimmed_runs(
     row: &ThreadRow,
     items: &mut Vec<TransferItem>,
 ) -> Result<(), LogError> {
-    let runs = store.runs_of(row.id, RunFilter::Trimmed)?;
+    let runs = store.runs_of(row.id, RunSelector::Trimmed)?;
     let last = runs.len().saturating_sub(1);
     for (at, run) in runs.iter().enumerate() {
         let (Some(started_at), Some(ended_at), Some(first_seq)) =
@@ -172,7 +172,7 @@ fn open_ends(
     latest: Option<i64>,
     items: &mut Vec<TransferItem>,
 ) -> Result<(), LogError> {
-    for run in store.runs_of(row.id, RunFilter::Open)? {
+    for run in store.runs_of(row.id, RunSelector::Open)? {
         match run.first_seq {
             Some(first) if !(range.from..=range.to).contains(&first) => continue,
             None if !range.whole => continue,

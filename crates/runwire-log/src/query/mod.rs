@@ -53,7 +53,7 @@ impl ThreadRow {
 }
 
 /// Selects runs of a thread.
-pub(crate) enum RunFilter<'a> {
+pub(crate) enum RunSelector<'a> {
     Named(&'a str),
     Numbered(i64),
     /// Runs whose first `seq` is in this range.
@@ -106,7 +106,7 @@ pub(crate) trait ReadStore {
     ) -> Result<(), LogError>;
 
     /// Returns runs of a thread in the order they began, those without a record first.
-    fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError>;
+    fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError>;
 
     /// Returns the run that began last before a `seq`.
     fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError>;

@@ -44,9 +44,9 @@ use crate::query::{self, ReadStore};
 use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
-use crate::txn::{Command, Pending, clock};
+use crate::txn::{LogCommand, Pending, clock};
 use crate::{
-    Cancel, Cancelled, Dependency, Health, Log, Migrated, OutputFormat, RecordPage, RetentionLimits, limits,
+    Cancel, Cancelled, Dependency, Health, Log, Migrated, ReadFormat, RecordPage, RetentionLimits, limits,
 };
 use connection_slot::{Committer, FatalHandler};
 use orphans::Orphans;
@@ -215,7 +215,7 @@ impl SqliteLog {
     async fn submit<C, T: Send + 'static>(
         &self,
         request: C,
-        command: impl FnOnce(Pending<C, T>) -> Command,
+        command: impl FnOnce(Pending<C, T>) -> LogCommand,
     ) -> Result<T, LogError> {
         self.send(|reply| SqliteWriterMessage::Command(command(Pending::new(request, reply)))).await
     }
@@ -282,7 +282,7 @@ fn lock(path: &Path) -> Result<File, SqliteOpenError> {
 impl Log for SqliteLog {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.submit(thread, Command::CreateThread).await?;
+        let created = self.submit(thread, LogCommand::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -290,27 +290,27 @@ impl Log for SqliteLog {
     }
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        self.submit(run, Command::CreateRun).await
+        self.submit(run, LogCommand::CreateRun).await
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
-        self.submit(append, Command::Append).await
+        self.submit(append, LogCommand::Append).await
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.submit((run.clone(), cancel), Command::Cancel).await
+        self.submit((run.clone(), cancel), LogCommand::Cancel).await
     }
 
     async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.submit((run.clone(), answers), Command::Answer).await
+        self.submit((run.clone(), answers), LogCommand::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.submit(run.clone(), Command::Heartbeat).await
+        self.submit(run.clone(), LogCommand::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.submit((), Command::Sweep).await
+        self.submit((), LogCommand::Sweep).await
     }
 
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
@@ -320,11 +320,11 @@ impl Log for SqliteLog {
     }
 
     async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
-        self.submit((thread.clone(), items), Command::Import).await
+        self.submit((thread.clone(), items), LogCommand::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.submit((thread.clone(), force), Command::Delete).await
+        self.submit((thread.clone(), force), LogCommand::Delete).await
     }
 
     async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
@@ -452,14 +452,14 @@ impl Log for SqliteLog {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: OutputFormat,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let run = run.clone();
         self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             // A full queue means that there is no time for it.
             let _ = self.requests.try_send(SqliteWriterMessage::Checkpoint {

@@ -10,12 +10,12 @@ use runwire_model::dialect::Encoder;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::rows::{RUN_COLUMNS, json_error, load_producers, run_of_row};
-use crate::OutputFormat;
+use crate::ReadFormat;
 use crate::error::LogError;
 use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
-use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
+use crate::query::{InboxRow, ProducerScope, ReadStore, RunSelector, ThreadRow};
 use crate::record::{DamagedRecord, RecordDecoder, StoredRecord};
 use crate::txn::{ProducerHead, ProducerState, RunHead};
 
@@ -114,7 +114,7 @@ impl SqliteReader {
     pub(super) fn checkpoint(
         &self,
         run: &RunKey,
-        form: OutputFormat,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
@@ -220,13 +220,13 @@ impl ReadStore for SqliteReader {
         Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
     }
 
-    fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError> {
+    fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError> {
         let (filter, values): (&str, Vec<&dyn rusqlite::ToSql>) = match &which {
-            RunFilter::Named(name) => ("run.name = ?2", vec![&thread, name]),
-            RunFilter::Numbered(id) => ("run.id = ?2", vec![&thread, id]),
-            RunFilter::Begun { from, to } => ("run.first_seq BETWEEN ?2 AND ?3", vec![&thread, from, to]),
-            RunFilter::Trimmed => ("run.trimmed = 1", vec![&thread]),
-            RunFilter::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
+            RunSelector::Named(name) => ("run.name = ?2", vec![&thread, name]),
+            RunSelector::Numbered(id) => ("run.id = ?2", vec![&thread, id]),
+            RunSelector::Begun { from, to } => ("run.first_seq BETWEEN ?2 AND ?3", vec![&thread, from, to]),
+            RunSelector::Trimmed => ("run.trimmed = 1", vec![&thread]),
+            RunSelector::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
         };
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \

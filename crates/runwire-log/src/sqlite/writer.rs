@@ -24,8 +24,8 @@ use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::outbox::{DeliveryOutcome, Subscriber};
 use crate::record::{self, StoredRecord};
-use crate::txn::{Command, Txn};
-use crate::{OutputFormat, limits};
+use crate::txn::{LogCommand, Txn};
+use crate::{ReadFormat, limits};
 
 /// A result whose error is a failure of the store; then the process must not continue.
 pub(super) type SqliteResult<T> = rusqlite::Result<T>;
@@ -35,7 +35,7 @@ type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 /// A message to the writer.
 pub(super) enum SqliteWriterMessage {
     /// A command of the log.
-    Command(Command),
+    Command(LogCommand),
     Trim(TrimCommand, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     MarkDelivered(u64, DeliveryOutcome, Reply<()>),
@@ -43,7 +43,7 @@ pub(super) enum SqliteWriterMessage {
     Flush(FlushScope, Reply<()>),
     Checkpoint {
         run: RunKey,
-        form: OutputFormat,
+        form: ReadFormat,
         seq: u64,
         state: String,
     },

@@ -10,7 +10,7 @@ use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
 
 use super::check::Checking;
-use super::heads::{ProducerHead, RunHead, RunRequest, ThreadHead};
+use super::heads::{ProducerHead, RunHead, RunOrigin, ThreadHead};
 use super::lease::Lease;
 use super::producer::{self, Undecided};
 use super::{CommandResult, StoreResult, Txn, TxnStore, mint};
@@ -83,7 +83,7 @@ impl<S: TxnStore> Txn<S> {
             Ok(thread) => thread,
             Err(refused) => return Ok(Err(refused)),
         };
-        let request = RunRequest { thread_id: named.map(str::to_owned), ..RunRequest::default() };
+        let request = RunOrigin { thread_id: named.map(str::to_owned), ..RunOrigin::default() };
         let run = self.new_run(key.clone(), &thread, request, now)?;
         thread.open.push(run.id);
         Ok(Ok((thread, run)))

@@ -47,7 +47,7 @@ impl<C, T: Send + 'static> Pending<C, T> {
 }
 
 /// A command for the log.
-pub(crate) enum Command {
+pub(crate) enum LogCommand {
     Append(Pending<Append, Appended>),
     /// An append whose frames name their threads.
     Merge(Pending<Merge, Appended>),
@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Delete(Pending<(ThreadKey, bool), ()>),
 }
 
-impl Command {
+impl LogCommand {
     /// Returns the bytes of its frames.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -170,24 +170,24 @@ impl Command {
 
 impl<S: TxnStore> Txn<S> {
     /// Executes a command. It can be executed again if the batch was not committed.
-    pub(crate) fn execute(&mut self, command: &mut Command) -> StoreResult<S, ()> {
+    pub(crate) fn execute(&mut self, command: &mut LogCommand) -> StoreResult<S, ()> {
         match command {
-            Command::Append(pending) => pending.set_outcome(self.append(&pending.command)?),
-            Command::Merge(pending) => pending.set_outcome(self.append(&pending.command.append)?),
-            Command::Import(pending) => {
+            LogCommand::Append(pending) => pending.set_outcome(self.append(&pending.command)?),
+            LogCommand::Merge(pending) => pending.set_outcome(self.append(&pending.command.append)?),
+            LogCommand::Import(pending) => {
                 pending.set_outcome(self.import(&pending.command.0, &pending.command.1)?)
             }
-            Command::CreateRun(pending) => pending.set_outcome(self.create_run(&pending.command)?),
-            Command::CreateThread(pending) => pending.set_outcome(self.create_thread(&pending.command)?),
-            Command::Cancel(pending) => {
+            LogCommand::CreateRun(pending) => pending.set_outcome(self.create_run(&pending.command)?),
+            LogCommand::CreateThread(pending) => pending.set_outcome(self.create_thread(&pending.command)?),
+            LogCommand::Cancel(pending) => {
                 pending.set_outcome(self.cancel(&pending.command.0, &pending.command.1)?)
             }
-            Command::Answer(pending) => {
+            LogCommand::Answer(pending) => {
                 pending.set_outcome(self.answer(&pending.command.0, &pending.command.1)?)
             }
-            Command::Heartbeat(pending) => pending.set_outcome(self.heartbeat(&pending.command)?),
-            Command::Sweep(pending) => pending.set_outcome(Ok(self.sweep()?)),
-            Command::Delete(pending) => {
+            LogCommand::Heartbeat(pending) => pending.set_outcome(self.heartbeat(&pending.command)?),
+            LogCommand::Sweep(pending) => pending.set_outcome(Ok(self.sweep()?)),
+            LogCommand::Delete(pending) => {
                 pending.set_outcome(self.delete(&pending.command.0, pending.command.1)?)
             }
         }

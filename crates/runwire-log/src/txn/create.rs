@@ -2,7 +2,7 @@
 //!
 //! Creating the same thing twice in the same words returns the existing one; in other words it is refused.
 
-use super::heads::RunRequest;
+use super::heads::RunOrigin;
 use super::{CommandResult, Txn, TxnStore, mint};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
@@ -42,7 +42,7 @@ impl<S: TxnStore> Txn<S> {
 
     pub(crate) fn create_run(&mut self, new: &NewRun) -> CommandResult<S, Created<RunInfo>> {
         let key = RunKey::new(new.tenant.as_str(), new.run_id.clone().unwrap_or_else(mint));
-        let request = RunRequest::of(new);
+        let request = RunOrigin::of(new);
         if let Some(run) = self.heads.take_run(&self.store, &key)? {
             let thread = self.thread_of(&run)?;
             let result = if thread.deleted {

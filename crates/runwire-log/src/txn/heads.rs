@@ -60,7 +60,7 @@ pub(crate) struct RunHead {
     pub(crate) key: RunKey,
     pub(crate) thread: i64,
     pub(crate) thread_key: ThreadKey,
-    pub(crate) request: RunRequest,
+    pub(crate) request: RunOrigin,
     /// The requested agent, else the one that the producer names.
     pub(crate) agent: Option<String>,
     pub(crate) created_at: Timestamp,
@@ -102,7 +102,7 @@ pub(crate) struct RunProgress {
 
 /// The request that created a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct RunRequest {
+pub(crate) struct RunOrigin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) thread_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ pub(crate) struct RunRequest {
     pub(crate) attempt: Option<String>,
 }
 
-impl RunRequest {
+impl RunOrigin {
     pub(crate) fn of(run: &NewRun) -> Self {
         Self {
             thread_id: run.thread_id.clone(),
@@ -218,7 +218,7 @@ impl RunHead {
         id: i64,
         key: RunKey,
         thread: &ThreadHead,
-        request: RunRequest,
+        request: RunOrigin,
         created_at: Timestamp,
     ) -> Self {
         let state = RunState::new(&*thread.key.id, &*key.id);

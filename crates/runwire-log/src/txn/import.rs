@@ -12,7 +12,7 @@ use runwire_model::event::{Body, Event};
 use runwire_model::run::Status;
 
 use super::append::interaction_deadline;
-use super::heads::{ImportedBase, RunHead, RunRequest, ThreadHead};
+use super::heads::{ImportedBase, RunHead, RunOrigin, ThreadHead};
 use super::lease::Lease;
 use super::{BaseState, CommandResult, StoreResult, Txn, TxnStore};
 use crate::error::LogError;
@@ -182,7 +182,7 @@ impl<S: TxnStore> Txn<S> {
         &mut self,
         thread: &mut ThreadHead,
         key: RunKey,
-        request: RunRequest,
+        request: RunOrigin,
         created_at: Timestamp,
         trimmed: &TrimmedRun,
     ) -> ImportResult<S> {
@@ -353,8 +353,8 @@ fn check_thread(key: &ThreadKey, facts: &TransferThread) -> Result<(), ImportPro
     sound.then_some(()).ok_or_else(|| ImportProblem::Bad(problem.into()))
 }
 
-fn request_of(facts: &TransferRun) -> RunRequest {
-    RunRequest {
+fn request_of(facts: &TransferRun) -> RunOrigin {
+    RunOrigin {
         thread_id: facts.thread_id.clone(),
         agent: facts.agent.clone(),
         message: facts.message.clone(),

@@ -1,6 +1,6 @@
 //! Executes the commands of the log in a transaction, the same for every store: decode, guard, order, deduplicate.
 //!
-//! A store's writer executes commands ([`Command`]) in a [`Txn`], one after the other. They read and change heads:
+//! A store's writer executes commands ([`LogCommand`]) in a [`Txn`], one after the other. They read and change heads:
 //! the cached state of a thread, a run or a producer. Their results are collected in a [`CommitBatch`]: records,
 //! outbox messages, and which heads were touched. Then the writer stores the batch and the heads, commits, and only
 //! then replies.
@@ -38,9 +38,9 @@ use runwire_model::Timestamp;
 
 pub(crate) use answer::{RecordSearch, question_in, resolution_in};
 pub(crate) use base_state::BaseState;
-pub(crate) use command::{Command, Pending};
+pub(crate) use command::{LogCommand, Pending};
 pub(crate) use commit_batch::{CommitBatch, NewOutboxMessage};
-pub(crate) use heads::{Heads, ProducerHead, ProducerState, RunHead, RunProgress, RunRequest, ThreadHead};
+pub(crate) use heads::{Heads, ProducerHead, ProducerState, RunHead, RunOrigin, RunProgress, ThreadHead};
 pub(crate) use lease::Lease;
 pub(crate) use merge::Merge;
 pub(crate) use progress_codec::{ProgressError, decode_all};
@@ -157,7 +157,7 @@ impl<S: TxnStore> Txn<S> {
         &mut self,
         key: RunKey,
         thread: &ThreadHead,
-        request: RunRequest,
+        request: RunOrigin,
         created_at: Timestamp,
     ) -> StoreResult<S, Box<RunHead>> {
         Ok(Box::new(RunHead::new(self.store.new_run_id()?, key, thread, request, created_at)))

@@ -5,7 +5,7 @@ use runwire_model::run::{Authority, EndOfInput, RunState, Status};
 use runwire_model::window::Window;
 
 use super::check::Checking;
-use super::heads::{ProducerHead, Route, RunHead, RunRequest, ThreadHead};
+use super::heads::{ProducerHead, Route, RunHead, RunOrigin, ThreadHead};
 use super::producer;
 use super::{CommandResult, MissingRow, StoreResult, Txn, TxnStore, mint};
 use crate::append::{Append, Appended, FrameIn};
@@ -178,7 +178,7 @@ impl<S: TxnStore> Txn<S> {
             Some(key) if !self.heads.has_run(&self.store, &key)? => key,
             _ => RunKey::new(tenant.clone(), mint()),
         };
-        let run = self.new_run(key, thread, RunRequest::default(), self.now)?;
+        let run = self.new_run(key, thread, RunOrigin::default(), self.now)?;
         thread.open.push(run.id);
         Ok(run)
     }

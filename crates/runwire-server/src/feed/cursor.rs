@@ -12,7 +12,7 @@ use runwire_model::dialect::FRAME_BITS;
 pub(crate) struct Cursor {
     /// The record.
     pub(crate) seq: u64,
-    /// The frame, counted from [`runwire_log::OutputFormat::first_frame`] on; [`Cursor::WHOLE`] stands for all of them.
+    /// The frame, counted from [`runwire_log::ReadFormat::first_frame`] on; [`Cursor::WHOLE`] stands for all of them.
     pub(crate) frame: u32,
 }
 

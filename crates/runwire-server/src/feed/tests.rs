@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_log::sqlite::{SqliteLog, SqliteOptions};
-use runwire_log::{
-    Append, FrameBatch, Log, NewThread, OutputFormat, RunKey, StoredRecord, Target, ThreadKey,
-};
+use runwire_log::{Append, FrameBatch, Log, NewThread, ReadFormat, RunKey, StoredRecord, Target, ThreadKey};
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Slots};
 use runwire_model::window::Window;
@@ -126,7 +124,7 @@ fn target_of(case: &vectors::Case) -> Target {
 }
 
 /// Lists the views of a thread in one form: each run, and the thread itself.
-fn views(thread: &ThreadKey, records: &[Arc<StoredRecord>], form: Option<OutputFormat>) -> Vec<View> {
+fn views(thread: &ThreadKey, records: &[Arc<StoredRecord>], form: Option<ReadFormat>) -> Vec<View> {
     let mut runs: Vec<Arc<str>> = Vec::new();
     for stored in records {
         if !runs.contains(&stored.run) {
@@ -143,14 +141,14 @@ fn views(thread: &ThreadKey, records: &[Arc<StoredRecord>], form: Option<OutputF
     views
 }
 
-fn forms() -> impl Iterator<Item = Option<OutputFormat>> {
+fn forms() -> impl Iterator<Item = Option<ReadFormat>> {
     let options = [
         EncoderOptions::default(),
         Fidelity::Full.into(),
         EncoderOptions { slots: Slots::Asks, ..EncoderOptions::default() },
     ];
-    let each = |dialect| options.map(|options| OutputFormat::with(dialect, options));
-    let forms: HashSet<OutputFormat> = Dialect::ALL.into_iter().flat_map(each).collect();
+    let each = |dialect| options.map(|options| ReadFormat::with(dialect, options));
+    let forms: HashSet<ReadFormat> = Dialect::ALL.into_iter().flat_map(each).collect();
     forms.into_iter().map(Some).chain([None])
 }
 
@@ -208,7 +206,7 @@ fn expected(view: &View, records: &[Arc<StoredRecord>], merge_after: u64) -> Vec
             push(&mut out, seq, first_frame, &frames);
         }
     }
-    let first_frame = view.form.map_or(0, OutputFormat::first_frame);
+    let first_frame = view.form.map_or(0, ReadFormat::first_frame);
     compactor.flush(&window, &mut |seq, frames, _| push(&mut out, seq, first_frame, frames));
     out
 }
@@ -286,9 +284,8 @@ async fn resuming_after_any_cursor_of_any_vector_in_any_dialect_gives_exactly_th
                 let all = expected(&view, &records, u64::MAX);
                 let label = |at: Cursor| format!("{} in {form:?} of {:?} after {at}", case.label, view.run);
                 assert_same(&store.rest(&view, Cursor::START).await, &all, || label(Cursor::START));
-                let mut places =
-                    places(&all, form.map_or(0, OutputFormat::first_frame), records.len() as u64);
-                if form.is_some_and(|form| form != OutputFormat::new(form.dialect)) {
+                let mut places = places(&all, form.map_or(0, ReadFormat::first_frame), records.len() as u64);
+                if form.is_some_and(|form| form != ReadFormat::new(form.dialect)) {
                     // Bare and past the end they mean the same as in the native form.
                     places.truncate(all.len());
                 }
@@ -310,7 +307,7 @@ async fn a_compact_reader_misses_nothing_and_may_go_on_plainly() {
             for view in views(&thread, &records, Some(form)) {
                 let all = expected(&view, &records, u64::MAX);
                 let cursors = all.iter().map(|(cursor, ..)| *cursor);
-                let cursors = cursors.filter(|_| form == OutputFormat::new(form.dialect));
+                let cursors = cursors.filter(|_| form == ReadFormat::new(form.dialect));
                 for at in [Cursor::START].into_iter().chain(cursors) {
                     let fewer = collect(store.reader(&view, at, false).compact(true)).await;
                     let label = || format!("{} in {form:?} after {at}", case.label);
@@ -335,7 +332,7 @@ async fn pages_of_any_size_are_the_replay() {
     with_every_case(|store, case| async move {
         let thread = store.write(&case).await;
         let records = store.records(&thread).await;
-        let forms = forms().filter(|form| form.is_none_or(|form| form == OutputFormat::new(form.dialect)));
+        let forms = forms().filter(|form| form.is_none_or(|form| form == ReadFormat::new(form.dialect)));
         // Every size for every dialect, though not in the same case.
         for (form, limit) in forms.zip((1..=5).cycle().skip(case.frames.len() % 5)) {
             for view in views(&thread, &records, form) {
@@ -440,7 +437,7 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
     let thread = store.thread_of(&target).await;
     let mut readers = Vec::new();
     for dialect in [Dialect::AgUi, Dialect::SocialApp, Dialect::Runwire] {
-        let form = Some(OutputFormat::new(dialect));
+        let form = Some(ReadFormat::new(dialect));
         let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
         let mut slow = store.reader(&view, Cursor::START, true);
         let mut fewer = store.reader(&view, Cursor::START, true).compact(true);
@@ -474,7 +471,7 @@ async fn a_feed_that_nobody_led_on_for_long_is_taken_up_at_the_end() {
     let frames = long_run(1500);
     store.append(&target, Dialect::Runwire, &frames[..2], false).await;
     let thread = store.thread_of(&target).await;
-    let form = Some(OutputFormat::new(Dialect::Loom));
+    let form = Some(ReadFormat::new(Dialect::Loom));
     let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
     let mut stalled = store.reader(&view, Cursor::START, true);
     while !matches!(stalled.next().await.unwrap(), Next::CaughtUp) {}
@@ -511,7 +508,7 @@ async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
     assert!(records.len() > 2000);
     let head = records.len() as u64;
     for dialect in Dialect::ALL {
-        let form = OutputFormat::new(dialect);
+        let form = ReadFormat::new(dialect);
         let view =
             View { thread: thread.clone(), run: Some(run.id.clone()), in_thread: false, form: Some(form) };
         let all = expected(&view, &records, u64::MAX);

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use runwire_log::{
-    Log, LogError, OutputFormat, RecordSource, RunHistory, RunKey, StateCache, StoredRecord, ThreadKey,
+    Log, LogError, ReadFormat, RecordSource, RunHistory, RunKey, StateCache, StoredRecord, ThreadKey,
 };
 use runwire_model::attach::Present;
 use runwire_model::compact::Compactor;
@@ -34,7 +34,7 @@ pub(crate) struct View {
     /// Whether ordering values grow over the runs of the thread.
     pub(crate) in_thread: bool,
     /// The dialect; without one, the bytes as they came.
-    pub(crate) form: Option<OutputFormat>,
+    pub(crate) form: Option<ReadFormat>,
 }
 
 /// A place in the translation of a view, which goes on record by record.
@@ -250,7 +250,7 @@ impl Walk {
     pub(crate) async fn present(
         log: Arc<dyn Log>,
         view: View,
-        form: OutputFormat,
+        form: ReadFormat,
         run: Arc<str>,
         first_seq: Option<u64>,
     ) -> Result<(Self, Segment), LogError> {

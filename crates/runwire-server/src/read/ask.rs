@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::request::Parts;
-use runwire_log::{LogError, OutputFormat, RunInfo, RunKey, ThreadKey};
+use runwire_log::{LogError, ReadFormat, RunInfo, RunKey, ThreadKey};
 use runwire_model::attach::offers_attach;
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
@@ -20,7 +20,7 @@ use crate::{Wire, limits};
 pub(crate) struct Ask {
     pub(crate) answer: Answer,
     /// The dialect; without one, the bytes as they came.
-    pub(crate) form: Option<OutputFormat>,
+    pub(crate) form: Option<ReadFormat>,
     pub(crate) after: Option<Cursor>,
     pub(crate) follow: bool,
     pub(crate) limit: Option<usize>,
@@ -51,8 +51,7 @@ impl Ask {
             Some(name) => Slots::from_name(&name)
                 .ok_or_else(|| Problem::bad_query("slots", "`slots` is `all`, `asks` or `none`"))?,
         };
-        let form =
-            OutputFormat::with(dialect.unwrap_or(Dialect::Runwire), EncoderOptions { fidelity, slots });
+        let form = ReadFormat::with(dialect.unwrap_or(Dialect::Runwire), EncoderOptions { fidelity, slots });
         let is_text = !raw && form.dialect == Dialect::Text;
         let answer = accept::answer(headers, is_text)?;
         let with_cursors = query.flag("cursors")?.unwrap_or(false);
@@ -184,7 +183,7 @@ impl Ask {
     fn after_in(&self, head: u64) -> Result<Option<Cursor>, Problem> {
         match self.after {
             Some(Cursor::END) => Ok(Some(Cursor::after(head))),
-            Some(after) if !after.is_valid_for(self.form.map_or(0, OutputFormat::first_frame)) => {
+            Some(after) if !after.is_valid_for(self.form.map_or(0, ReadFormat::first_frame)) => {
                 let detail = format!(
                     "`{after}` was given in another dialect, or with other `fidelity` or `slots`; read on with those, or \
                      after the whole record: `{}`",

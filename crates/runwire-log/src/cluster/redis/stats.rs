@@ -78,7 +78,7 @@ pub(super) struct Counters {
     began: Instant,
 }
 
-/// RunFilter connection.
+/// RunSelector connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Direction {
     Publishing,

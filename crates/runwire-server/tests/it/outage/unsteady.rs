@@ -227,13 +227,13 @@ impl Log for Unsteady {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: OutputFormat,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         self.check(READ, "checkpoint")?.checkpoint(run, form, seq).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
         if let Ok(log) = self.check(WRITE, "keep_checkpoint") {
             log.keep_checkpoint(run, form, seq, encoder);
         }

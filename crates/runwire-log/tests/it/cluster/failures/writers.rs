@@ -124,7 +124,7 @@ impl Writing {
         let answers = std::mem::take(&mut *self.answers.lock().unwrap());
         let mut values: HashMap<String, HashMap<String, usize>> = HashMap::new();
         let mut written = WriteErrors::default();
-        for (run, value, answer) in told {
+        for (run, value, answer) in answers {
             let seen = match values.get(&run) {
                 Some(seen) => seen,
                 None => values.entry(run.clone()).or_insert(values_of(&self.nodes, &run).await),
