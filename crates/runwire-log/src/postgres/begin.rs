@@ -225,7 +225,7 @@ impl PgTxnStore {
         if loads_all {
             let loaded = [next()?, next()?, next()?, next()?];
             self.cache_loaded(&loaded)?;
-            self.note_absent(threads, runs, &loaded);
+            self.record_absent(threads, runs, &loaded);
         } else {
             self.load_stale(&needed)?;
         }
@@ -273,7 +273,7 @@ impl PgTxnStore {
     }
 
     /// Remembers which names do not exist, now that all locks are held; a later one is none of them.
-    fn note_absent(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], loaded: &[Vec<Row>; 4]) {
+    fn record_absent(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], loaded: &[Vec<Row>; 4]) {
         let names = |rows: &'_ [Row]| -> HashSet<(String, String)> {
             rows.iter().map(|row| (row.get(1), row.get(2))).collect()
         };

@@ -6,7 +6,7 @@ use super::connection::Params;
 use super::error::{PgError, PgResult};
 use super::nodes::{Membership, NodeRecord};
 use super::reader::PgReader;
-use super::rows::{RUN_COLUMNS, run_of_row, whole_number};
+use super::rows::{RUN_COLUMNS, run_of_row, to_i64};
 use super::txn_store;
 use super::unreadable_runs::UnreadableRuns;
 use super::writer::LeaseTerms;
@@ -76,9 +76,8 @@ impl PgReader {
              AND EXISTS (SELECT 1 FROM store WHERE alive_until > $4) \
              AND id <> ALL($6) ORDER BY id LIMIT $5 FOR UPDATE OF run SKIP LOCKED"
         );
-        let now = whole_number(txn_store::now(&self.connection)?.0);
-        let params: Params<'_> =
-            &[&agents, &&*node.id, &claims, &now, &whole_number(limit as u64), &unreadable];
+        let now = to_i64(txn_store::now(&self.connection)?.0);
+        let params: Params<'_> = &[&agents, &&*node.id, &claims, &now, &to_i64(limit as u64), &unreadable];
         Ok(self.connection.query(&sql, params)?.iter().map(|row| row.get(0)).collect())
     }
 
@@ -115,6 +114,6 @@ impl PgReader {
         let sql = "UPDATE run SET owner = $1, \
                    lease_until = CASE lease WHEN 1 THEN greatest(lease_until, $2) ELSE lease_until END \
                    WHERE id = ANY($3)";
-        self.connection.execute(sql, &[&&*node.id, &whole_number(until), &runs]).map(drop)
+        self.connection.execute(sql, &[&&*node.id, &to_i64(until), &runs]).map(drop)
     }
 }

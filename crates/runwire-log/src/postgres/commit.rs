@@ -226,7 +226,7 @@ impl PgWriter {
             request.wanted.extend(self.txn.store.wanted.take());
             executed?;
         }
-        let attempt = CommitAttempt::new(begun.transaction, WriteSet::gather(&mut self.txn, self.terms)?);
+        let attempt = CommitAttempt::new(begun.transaction, WriteSet::collect(&mut self.txn, self.terms)?);
         self.commit_attempt(attempt)
     }
 

@@ -74,7 +74,7 @@ impl HealthProbe {
 impl PostgresLog {
     /// Returns the health of the store, by its last heartbeat or else by a probe.
     pub(super) async fn check_health(&self) -> Health {
-        let silence = self.nodes.silence();
+        let silence = self.nodes.since_heartbeat();
         let store = if self.writers.is_closed() {
             Some("the store was closed".to_owned())
         } else if self.nodes.is_on_time() {

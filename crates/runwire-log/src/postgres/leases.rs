@@ -2,7 +2,7 @@
 
 use super::connection::PgConnection;
 use super::error::PgResult;
-use super::rows::whole_number;
+use super::rows::to_i64;
 use super::txn_store;
 use super::writer::LeaseTerms;
 
@@ -11,12 +11,12 @@ const AT_ONCE: i64 = 1000;
 
 /// The renewable kinds of leases, and their durations.
 fn terms_of(terms: LeaseTerms) -> [(i16, i64); 2] {
-    [(1, whole_number(terms.lease)), (2, whole_number(terms.grace))]
+    [(1, to_i64(terms.lease)), (2, to_i64(terms.grace))]
 }
 
 /// Extends every lease to at least a full term, in batches. Concurrent writers renew their leases themselves.
 pub(super) fn renew_all(connection: &PgConnection, terms: LeaseTerms) -> PgResult<()> {
-    let now = whole_number(txn_store::now(connection)?.0);
+    let now = to_i64(txn_store::now(connection)?.0);
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \
                AND lease_until < $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)";
     for (lease, term) in terms_of(terms) {

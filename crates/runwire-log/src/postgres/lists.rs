@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use super::error::{PgError, PgResult};
 use super::reader::PgReader;
 use super::rows::{
-    RUN_COLUMNS, maybe_number, number, run_of_row, run_of_row_alone, storable, text, time, whole_number,
+    RUN_COLUMNS, number, optional_number, run_of_row, run_of_row_alone, storable, text, time, to_i64,
 };
 use crate::error::LogError;
 use crate::info::{RunInfo, RunQuery};
@@ -46,10 +46,10 @@ impl PgReader {
             conditions.add("run.agent = ?", storable(agent));
         }
         if let Some(since) = query.since {
-            conditions.add("run.created_at >= ?", whole_number(since.0));
+            conditions.add("run.created_at >= ?", to_i64(since.0));
         }
         if let Some(until) = query.until {
-            conditions.add("run.created_at < ?", whole_number(until.0));
+            conditions.add("run.created_at < ?", to_i64(until.0));
         }
         if let Some(prefix) = &query.prefix {
             let begins = |column: &str| format!("starts_with({column}, ?)");
@@ -61,7 +61,7 @@ impl PgReader {
             conditions.add("run.status = ANY(?)", names);
         }
         let filter = conditions.sql.join(" AND ");
-        conditions.values.push(Box::new(whole_number(query.limit as u64)));
+        conditions.values.push(Box::new(to_i64(query.limit as u64)));
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
              WHERE {filter} AND thread.deleted_at IS NULL ORDER BY run.id DESC LIMIT ${}",
@@ -97,12 +97,12 @@ impl PgReader {
             sql,
             &[
                 &query.tenant,
-                &whole_number(before.asked_at.0),
-                &whole_number(before.number),
+                &to_i64(before.asked_at.0),
+                &to_i64(before.number),
                 &query.run,
                 &query.agent,
                 &query.thread,
-                &whole_number(query.limit as u64 + 1),
+                &to_i64(query.limit as u64 + 1),
             ],
         )?;
         let inbox_row = |row: &Row| InboxRow {
@@ -114,7 +114,7 @@ impl PgReader {
             name: text(row, 5),
             seq: number(row, 6),
             asked_at: time(row, 7),
-            expires_at: maybe_number(row, 8).map(Timestamp),
+            expires_at: optional_number(row, 8).map(Timestamp),
             bytes: number(row, 9) as usize,
         };
         Ok(rows.iter().map(inbox_row).collect())

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use super::address::PgAddress;
 use super::connection::PgConnection;
 use super::error::{PgError, PgResult};
-use super::rows::{number, whole_number};
+use super::rows::{number, to_i64};
 use super::unreadable_runs::UnreadableRuns;
 use super::writer::LeaseTerms;
 use super::{generation, leases, purge, txn_store};
@@ -51,7 +51,7 @@ impl NodeRecord {
 
     /// Returns the gap between heartbeats of all nodes after which the leases are moved.
     fn gap_millis(&self) -> i64 {
-        whole_number(self.term_millis() / 2)
+        to_i64(self.term_millis() / 2)
     }
 }
 
@@ -122,14 +122,14 @@ impl Membership {
     }
 
     /// Returns the time since the last successful heartbeat.
-    pub(super) fn silence(&self) -> Duration {
+    pub(super) fn since_heartbeat(&self) -> Duration {
         self.last().as_ref().map_or(Duration::MAX, |beat| beat.at.elapsed())
     }
 
     /// Returns whether no heartbeat is late.
     pub(super) fn is_on_time(&self) -> bool {
         // A heartbeat takes a moment, and may wait for another node's.
-        self.silence() < self.node.interval() * 3 / 2
+        self.since_heartbeat() < self.node.interval() * 3 / 2
     }
 
     /// Returns the known nodes.
@@ -208,7 +208,7 @@ impl HeartbeatTask {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             next = Instant::now() + every;
-            let (was_away, silence) = (self.connection.is_none(), self.membership.silence());
+            let (was_away, silence) = (self.connection.is_none(), self.membership.since_heartbeat());
             match self.heartbeat(next) {
                 Ok(()) if was_away => {
                     let seconds = silence.as_secs();
@@ -272,7 +272,7 @@ impl HeartbeatTask {
         if self.cleaned_at.is_some_and(|cleaned_at| cleaned_at.elapsed() < every) {
             return Ok(());
         }
-        let old = whole_number(txn_store::now(connection)?.0.saturating_sub(limits::STALE_AFTER_MILLIS));
+        let old = to_i64(txn_store::now(connection)?.0.saturating_sub(limits::STALE_AFTER_MILLIS));
         connection.execute("DELETE FROM node WHERE seen_until < $1", &[&old])?;
         // Younger messages may belong to a configuration that this node does not have yet, or no more.
         let sql = "DELETE FROM outbox WHERE subscriber <> ALL($1) AND at < $2";
@@ -338,23 +338,23 @@ fn in_transaction(
 
 /// Returns whether no other node is live: then no producer could have renewed a lease.
 fn is_alone(connection: &PgConnection) -> PgResult<bool> {
-    let now = whole_number(txn_store::now(connection)?.0);
+    let now = to_i64(txn_store::now(connection)?.0);
     // After a gap the earlier nodes may come back: their leases are moved.
     let sql = "SELECT 1 FROM node, store WHERE seen_until > least($1, alive_at) LIMIT 1";
     Ok(connection.first(sql, &[&now])?.is_none())
 }
 
 /// Returns the time, and the gap since the last heartbeat of any node, if it is long.
-fn silence(connection: &PgConnection, node: &NodeRecord) -> PgResult<(i64, Option<i64>)> {
+fn heartbeat_gap(connection: &PgConnection, node: &NodeRecord) -> PgResult<(i64, Option<i64>)> {
     let alive_at: i64 = connection.one("SELECT alive_at FROM store FOR UPDATE", &[])?.get(0);
-    let now = whole_number(txn_store::now(connection)?.0);
+    let now = to_i64(txn_store::now(connection)?.0);
     let gap = now - alive_at;
     Ok((now, Some(gap).filter(|gap| gap.abs() > node.gap_millis() && alive_at > 0)))
 }
 
 fn heartbeat_unless_gap(connection: &PgConnection, node: &NodeRecord) -> PgResult<Option<Heartbeat>> {
     let at = Instant::now();
-    match silence(connection, node)? {
+    match heartbeat_gap(connection, node)? {
         (now, None) => record_heartbeat(connection, node, now, at).map(Some),
         _ => Ok(None),
     }
@@ -367,13 +367,13 @@ fn heartbeat_after_gap(
     terms: LeaseTerms,
 ) -> PgResult<Heartbeat> {
     connection.run("SET LOCAL statement_timeout = 0")?;
-    let (found, gap) = silence(connection, node)?;
+    let (found, gap) = heartbeat_gap(connection, node)?;
     if let Some(gap) = gap {
         tracing::info!(millis = gap, "no node sent a heartbeat for a while: all leases are moved");
         leases::move_all(connection, terms, found, gap)?;
     }
     // Moving them may have taken some time.
-    let (at, now) = (Instant::now(), whole_number(txn_store::now(connection)?.0));
+    let (at, now) = (Instant::now(), to_i64(txn_store::now(connection)?.0));
     if let Some(gap) = gap {
         leases::renew_late(connection, terms, now)?;
         connection.execute("UPDATE node SET seen_until = seen_until + $1", &[&(gap + now - found)])?;
@@ -389,7 +389,7 @@ fn record_heartbeat(
 ) -> PgResult<Heartbeat> {
     let sql = "UPDATE store SET alive_at = $1, alive_until = $2";
     connection.execute(sql, &[&now, &now.saturating_add(node.gap_millis())])?;
-    let until = now.saturating_add(whole_number(node.term_millis()));
+    let until = now.saturating_add(to_i64(node.term_millis()));
     let sql = "INSERT INTO node (id, name, version, started_at, seen_until) VALUES ($1, $2, $3, $4, $5) \
                ON CONFLICT (id) DO UPDATE SET seen_until = excluded.seen_until";
     connection.execute(sql, &[&&*node.id, &node.name, &env!("CARGO_PKG_VERSION"), &now, &until])?;

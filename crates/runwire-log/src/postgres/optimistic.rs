@@ -82,7 +82,7 @@ impl PgWriter {
             self.txn.execute(&mut request.command)?;
         }
         let versions = self.txn.store.locked.borrow().clone();
-        let attempt = CommitAttempt::optimistic(versions, WriteSet::gather(&mut self.txn, self.terms)?);
+        let attempt = CommitAttempt::optimistic(versions, WriteSet::collect(&mut self.txn, self.terms)?);
         self.commit_attempt(attempt)
     }
 }

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 
 use super::error::{PgError, PgResult};
 use super::reader::PgReader;
-use super::rows::{number, time, whole_number};
+use super::rows::{number, time, to_i64};
 use super::txn_store::now;
 use crate::error::LogError;
 use crate::key::RunKey;
@@ -24,20 +24,20 @@ impl PgReader {
         let now = now(&self.connection)?;
         // Other kinds are delivered by nodes of a newer version.
         let kinds: Vec<&str> = OutboxKind::ALL.iter().map(|kind| kind.name()).collect();
-        let rows = self.connection.query(sql, &[&subscriber, &whole_number(limit as u64), &kinds])?;
+        let rows = self.connection.query(sql, &[&subscriber, &to_i64(limit as u64), &kinds])?;
         rows.iter().map(|row| Ok(message_of_row(row, now)?)).collect()
     }
 
     pub(super) fn mark_delivered(&self, number: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
         match outcome {
             DeliveryOutcome::Done => {
-                self.connection.execute("DELETE FROM outbox WHERE id = $1", &[&whole_number(number)])?;
+                self.connection.execute("DELETE FROM outbox WHERE id = $1", &[&to_i64(number)])?;
             }
             DeliveryOutcome::Retry(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                let due = whole_number(now(&self.connection)?.0.saturating_add(wait));
+                let due = to_i64(now(&self.connection)?.0.saturating_add(wait));
                 let sql = "UPDATE outbox SET attempts = attempts + 1, due = $2 WHERE id = $1";
-                self.connection.execute(sql, &[&whole_number(number), &due])?;
+                self.connection.execute(sql, &[&to_i64(number), &due])?;
             }
         }
         Ok(())

@@ -9,9 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use super::connection::PgConnection;
 use super::error::PgResult;
-use super::rows::{
-    RUN_COLUMNS, load_producers, number, producer_of_row, restored, run_of_row, time, whole_number,
-};
+use super::rows::{RUN_COLUMNS, load_producers, number, producer_of_row, restored, run_of_row, time, to_i64};
 use super::run_snapshot::RunSnapshot;
 use super::txn_store::{RunNames, visit};
 use crate::ReadFormat;
@@ -88,7 +86,7 @@ impl PgReader {
         };
         let sql = "SELECT id FROM thread WHERE tenant = $1 AND id < $2 AND deleted_at IS NULL AND name <> '' \
                    ORDER BY id DESC LIMIT $3";
-        let ids = self.connection.query(sql, &[&tenant, &before, &whole_number(limit as u64)])?;
+        let ids = self.connection.query(sql, &[&tenant, &before, &to_i64(limit as u64)])?;
         ids.iter().map(|row| self.thread_info(row.get(0))).collect()
     }
 
@@ -142,8 +140,7 @@ impl PgReader {
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = $3 AND seq <= $4 \
                    AND run = (SELECT id FROM run WHERE tenant = $1 AND name = $2) ORDER BY seq DESC LIMIT 1";
-        let params: super::connection::Params<'_> =
-            &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(seq)];
+        let params: super::connection::Params<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &to_i64(seq)];
         // A checkpoint is a cache: one that an older version wrote differently counts as lost.
         let row = self.connection.first(sql, params)?;
         Ok(row.and_then(|row| Some((number(&row, 0), serde_json::from_str(row.get(1)).ok()?))))
@@ -234,7 +231,7 @@ impl ReadStore for PgReader {
 
     fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError> {
         let bounds = match &which {
-            RunSelector::Begun { from, to } => [whole_number(*from), whole_number(*to)],
+            RunSelector::Begun { from, to } => [to_i64(*from), to_i64(*to)],
             _ => [0, 0],
         };
         let (filter, params): (&str, Vec<&(dyn ToSql + Sync)>) = match &which {
@@ -256,7 +253,7 @@ impl ReadStore for PgReader {
 
     fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError> {
         let sql = "SELECT id FROM run WHERE thread = $1 AND first_seq < $2 ORDER BY first_seq DESC LIMIT 1";
-        Ok(self.connection.first(sql, &[&thread, &whole_number(seq)])?.map(|row| row.get(0)))
+        Ok(self.connection.first(sql, &[&thread, &to_i64(seq)])?.map(|row| row.get(0)))
     }
 
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {

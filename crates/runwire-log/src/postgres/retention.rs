@@ -9,7 +9,7 @@ use runwire_model::Timestamp;
 
 use super::error::{PgError, PgResult};
 use super::reader::PgReader;
-use super::rows::{maybe_number, number, whole_number};
+use super::rows::{number, optional_number, to_i64};
 use super::txn_store::now;
 use crate::error::LogError;
 use crate::key::ThreadKey;
@@ -37,7 +37,7 @@ impl PgReader {
             None => 0,
         };
         while let Some(ended) = self.ended_after(from)? {
-            let is_old = |moment: Timestamp| from.0 < whole_number(moment.0);
+            let is_old = |moment: Timestamp| from.0 < to_i64(moment.0);
             if excess == 0 && !retention.ended_before.is_some_and(is_old) {
                 break;
             }
@@ -102,7 +102,7 @@ impl PgReader {
 
     fn trim_thread(&self, thread_trim: &ThreadTrim, base: &str) -> PgResult<usize> {
         // A writer of the thread holds its row, so no cached head is older than this.
-        let oldest = whole_number(thread_trim.oldest);
+        let oldest = to_i64(thread_trim.oldest);
         let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \
                    WHERE id = $1 AND deleted_at IS NULL AND oldest < $2";
         if self.connection.execute(sql, &[&thread_trim.thread, &oldest, &base])? == 0 {
@@ -135,7 +135,7 @@ impl PgReader {
             // It is removed later, after those that ended before it.
             let is_later =
                 row.get::<_, Option<i64>>(6).is_some_and(|at| (at, row.get::<_, i64>(7)) > ended.upto);
-            let ended_at = maybe_number(row, 6).filter(|_| of_thread < most && !is_later);
+            let ended_at = optional_number(row, 6).filter(|_| of_thread < most && !is_later);
             runs.push(Candidate {
                 thread,
                 key: ThreadKey::new(row.get::<_, &str>(1), row.get::<_, &str>(2)),
@@ -168,7 +168,7 @@ impl PgReader {
         let sql = "SELECT coalesce(sum(length(body)), 0)::bigint FROM chunk \
                    JOIN thread ON thread.id = chunk.thread \
                    WHERE chunk.thread = $1 AND last > $2 AND last <= $3 AND last >= oldest";
-        let params: super::connection::Params<'_> = &[&thread, &whole_number(after), &whole_number(upto)];
+        let params: super::connection::Params<'_> = &[&thread, &to_i64(after), &to_i64(upto)];
         Ok(number(&self.connection.one(sql, params)?, 0))
     }
 }

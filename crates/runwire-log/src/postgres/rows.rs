@@ -14,7 +14,7 @@ use crate::key::{RunKey, ThreadKey};
 use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
 /// Converts to a number that Postgres can hold; no `seq`, count or time comes near its maximum.
-pub(super) fn whole_number(number: u64) -> i64 {
+pub(super) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn time(row: &Row, column: usize) -> Timestamp {
     Timestamp(number(row, column))
 }
 
-pub(super) fn maybe_number(row: &Row, column: usize) -> Option<u64> {
+pub(super) fn optional_number(row: &Row, column: usize) -> Option<u64> {
     row.get::<_, Option<i64>>(column).map(|number| number as u64)
 }
 
@@ -131,11 +131,11 @@ pub(super) fn run_of_row_alone(row: &Row) -> PgResult<RunHead> {
         request: serde_json::from_str(row.get(5))?,
         agent: row.get::<_, Option<&str>>(18).map(restored),
         created_at: time(row, 6),
-        started_at: maybe_number(row, 7).map(Timestamp),
-        ended_at: maybe_number(row, 8).map(Timestamp),
-        first_seq: maybe_number(row, 9),
+        started_at: optional_number(row, 7).map(Timestamp),
+        ended_at: optional_number(row, 8).map(Timestamp),
+        first_seq: optional_number(row, 9),
         last_seq: number(row, 10),
-        deadline: maybe_number(row, 11),
+        deadline: optional_number(row, 11),
         lease,
         leased: false,
         trimmed: row.get(12),

@@ -36,7 +36,7 @@ struct ProducerSnapshot {
 
 impl RunSnapshot {
     /// Returns whether a snapshot can hold all changes of a run.
-    pub(super) fn is_enough_for(run: &RunHead) -> bool {
+    pub(super) fn can_hold(run: &RunHead) -> bool {
         !run.new
             && [run.stored_status, run.head.state.status] == [Status::Running; 2]
             && [run.stored_lease.0, run.lease] == [Lease::Active; 2]

@@ -12,7 +12,7 @@ use super::address::PgAddress;
 use super::connection::PgConnection;
 use super::error::PgResult;
 use super::reader::PgReader;
-use super::rows::{number, whole_number};
+use super::rows::{number, to_i64};
 use super::txn_store::RunNames;
 use crate::cluster::{HeadChange, RecordsAfter, StoreProbe, TailFeeder, TailOptions, ThreadLocation};
 use crate::error::LogError;
@@ -133,7 +133,7 @@ impl PgReader {
         if self.names.len() + runs.len() > NAMES {
             self.names.clear();
         }
-        let runs: Vec<i64> = runs.iter().map(|run| whole_number(*run)).collect();
+        let runs: Vec<i64> = runs.iter().map(|run| to_i64(*run)).collect();
         for row in self.connection.query("SELECT id, name FROM run WHERE id = ANY($1)", &[&runs])? {
             self.names.insert(number(&row, 0), row.get::<_, &str>(1).into());
         }
@@ -142,7 +142,7 @@ impl PgReader {
 }
 
 fn columns(pairs: &[(i64, u64)]) -> (Vec<i64>, Vec<i64>) {
-    pairs.iter().map(|(thread, seq)| (*thread, whole_number(*seq))).unzip()
+    pairs.iter().map(|(thread, seq)| (*thread, to_i64(*seq))).unzip()
 }
 
 /// Decodes the records of a chunk after a `seq`; returns `None` if one is damaged.

@@ -12,7 +12,7 @@ use super::address::PgAddress;
 use super::connection::{Params, PgConnection};
 use super::error::{PgError, PgResult};
 use super::head_cache::{HeadCache, RunLocation};
-use super::rows::{load_run, load_thread, whole_number};
+use super::rows::{load_run, load_thread, to_i64};
 use super::store_clock::{SentAt, StoreClock};
 use super::unreadable_runs::UnreadableRuns;
 use crate::key::{RunKey, ThreadKey};
@@ -134,7 +134,7 @@ impl PgTxnStore {
         }
         let sql = "SELECT version FROM thread WHERE id = $1 FOR UPDATE";
         if let Some(row) = self.connection.first(sql, &[&thread])? {
-            self.note_locked(thread, row.get(0));
+            self.record_lock(thread, row.get(0));
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl PgTxnStore {
         if self.is_optimistic { Err(PgError::NotCached) } else { Ok(()) }
     }
 
-    fn note_locked(&self, thread: i64, version: i64) {
+    fn record_lock(&self, thread: i64, version: i64) {
         self.locked_later.set(true);
         self.locked.borrow_mut().insert(thread, version);
         self.cache.borrow_mut().check(thread, version);
@@ -271,7 +271,7 @@ impl TxnStore for PgTxnStore {
 
     fn has_run_from(&self, thread: i64, first_seq: u64) -> PgResult<bool> {
         let sql = "SELECT 1 FROM run WHERE thread = $1 AND first_seq = $2";
-        Ok(self.connection.first(sql, &[&thread, &whole_number(first_seq)])?.is_some())
+        Ok(self.connection.first(sql, &[&thread, &to_i64(first_seq)])?.is_some())
     }
 
     fn base(&self, thread: i64) -> PgResult<Option<BaseState>> {
@@ -298,16 +298,15 @@ impl TxnStore for PgTxnStore {
                    WHERE run.lease > 0 AND run.lease_until <= $1 \
                    AND EXISTS (SELECT 1 FROM store WHERE alive_until > $1) AND run.id <> ALL($3) \
                    ORDER BY run.lease_until LIMIT $2 FOR UPDATE OF thread SKIP LOCKED";
-        let due =
-            self.connection.query(sql, &[&whole_number(now.0), &DUE, &self.unreadable.borrow_mut().ids()])?;
+        let due = self.connection.query(sql, &[&to_i64(now.0), &DUE, &self.unreadable.borrow_mut().ids()])?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
-        due.iter().for_each(|row| self.note_locked(row.get(1), row.get(2)));
+        due.iter().for_each(|row| self.record_lock(row.get(1), row.get(2)));
         // A lease that was renewed before its thread was locked has not expired.
         let due: Vec<i64> = due.iter().map(|row| row.get(0)).collect();
         let sql = "SELECT id, thread FROM run WHERE id = ANY($1) AND lease > 0 AND lease_until <= $2";
-        let due = self.connection.query(sql, &[&due, &whole_number(now.0)])?;
+        let due = self.connection.query(sql, &[&due, &to_i64(now.0)])?;
         let mut readable = Vec::with_capacity(due.len());
         for row in due {
             let id = row.get(0);
@@ -358,7 +357,7 @@ pub(super) fn visit(
     show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
 ) -> PgResult<()> {
     let sql = "SELECT last, body FROM chunk WHERE thread = $1 AND last > $2 ORDER BY last LIMIT $3";
-    let mut from = whole_number(after);
+    let mut from = to_i64(after);
     loop {
         let rows = connection.query(sql, &[&thread, &from, &ROWS])?;
         for row in &rows {
@@ -368,8 +367,8 @@ pub(super) fn visit(
                 let run = match names.get(&read.run) {
                     Some(name) => name.clone(),
                     None => {
-                        let row = connection
-                            .one("SELECT name FROM run WHERE id = $1", &[&whole_number(read.run)])?;
+                        let row =
+                            connection.one("SELECT name FROM run WHERE id = $1", &[&to_i64(read.run)])?;
                         if names.len() >= NAMES {
                             names.clear();
                         }

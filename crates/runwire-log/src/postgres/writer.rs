@@ -12,7 +12,7 @@ use super::address::PgAddress;
 use super::commit::QueuedCommand;
 use super::connection::Params;
 use super::error::PgResult;
-use super::rows::whole_number;
+use super::rows::to_i64;
 use super::txn_store::PgTxnStore;
 use crate::cluster::FollowedThreads;
 use crate::error::LogError;
@@ -54,7 +54,7 @@ impl LeaseTerms {
     }
 
     /// Returns whether a run's stored lease is long enough, so that it need not be updated.
-    pub(super) fn are_met(self, run: &RunHead, now: u64) -> bool {
+    pub(super) fn covers(self, run: &RunHead, now: u64) -> bool {
         let (lease, until) = run.stored_lease;
         let full = now.saturating_add(self.lease);
         // A longer one is from before the clock moved back: it may have been changed since.
@@ -157,7 +157,7 @@ impl PgWriter {
         let sql = "INSERT INTO checkpoint (run, form, seq, state) SELECT id, $3, $4, $5 FROM run \
                    WHERE tenant = $1 AND name = $2 AND NOT trimmed \
                    ON CONFLICT (run, form, seq) DO UPDATE SET state = excluded.state";
-        let params: Params<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(*seq), state];
+        let params: Params<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &to_i64(*seq), state];
         if let Err(failure) = self.txn.store.connection.execute(sql, params) {
             tracing::debug!(%failure, "a checkpoint is lost");
         }

@@ -35,7 +35,7 @@ pub(crate) fn export(
     row.check_cursor(after)?;
     let mut items = Vec::new();
     if part.after.is_none() {
-        items.push(TransferItem::Thread(Box::new(facts(store, key, &row, range)?)));
+        items.push(TransferItem::Thread(Box::new(transfer_thread(store, key, &row, range)?)));
         if range.whole {
             trimmed_runs(store, &row, &mut items)?;
         }
@@ -47,7 +47,7 @@ pub(crate) fn export(
     for stored in records {
         let seq = stored.record.seq;
         let begins = begun.iter().find(|run| run.first_seq == Some(seq));
-        items.extend(begins.map(|run| TransferItem::Run(Box::new(facts_of(run)))));
+        items.extend(begins.map(|run| TransferItem::Run(Box::new(transfer_run(run)))));
         let ends = stored.is_terminal().then(|| stored.run.clone());
         items.push(TransferItem::Record(stored));
         if let Some(run) = ends {
@@ -84,7 +84,7 @@ fn range(store: &impl ReadStore, row: &ThreadRow, run: Option<&str>) -> Result<R
     }
 }
 
-fn facts(
+fn transfer_thread(
     store: &mut impl ReadStore,
     key: &ThreadKey,
     row: &ThreadRow,
@@ -149,7 +149,7 @@ fn trimmed_runs(
         else {
             continue;
         };
-        let mut facts = facts_of(run);
+        let mut facts = transfer_run(run);
         facts.trimmed = Some(TrimmedRun {
             status: run.head.state.status,
             started_at,
@@ -176,7 +176,7 @@ fn open_ends(
         match run.first_seq {
             Some(first) if !(range.from..=range.to).contains(&first) => continue,
             None if !range.whole => continue,
-            None => items.push(TransferItem::Run(Box::new(facts_of(&run)))),
+            None => items.push(TransferItem::Run(Box::new(transfer_run(&run)))),
             Some(_) => {}
         }
         items.extend(state_of(store, &run, latest == Some(run.id))?);
@@ -239,7 +239,7 @@ fn end_of(span: &RunSpan, head: u64) -> u64 {
     if span.open { head } else { span.last_seq }
 }
 
-fn facts_of(run: &RunHead) -> TransferRun {
+fn transfer_run(run: &RunHead) -> TransferRun {
     let request = &run.request;
     TransferRun {
         run_id: run.key.id.to_string(),

@@ -3,7 +3,7 @@
 use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::reader::{SqliteReader, whole_number};
+use super::reader::{SqliteReader, to_i64};
 use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
 use crate::txn::RunProgress;
@@ -35,7 +35,7 @@ pub(super) fn save_interactions(
             question.id,
             question.place.seq,
             asked.and_then(|asked| asked.asked_at),
-            asked.and_then(|asked| asked.expires_at).map(whole_number),
+            asked.and_then(|asked| asked.expires_at).map(to_i64),
             question.bytes,
         ])?;
     }
@@ -56,12 +56,12 @@ impl SqliteReader {
         let mut statement = self.connection.prepare_cached(sql)?;
         let values = params![
             query.tenant,
-            whole_number(before.asked_at.0),
-            whole_number(before.number),
+            to_i64(before.asked_at.0),
+            to_i64(before.number),
             query.run,
             query.agent,
             query.thread,
-            whole_number(query.limit as u64 + 1),
+            to_i64(query.limit as u64 + 1),
         ];
         let rows = statement.query_map(values, |row| {
             Ok(InboxRow {

@@ -5,7 +5,7 @@ use runwire_model::run::Status;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params_from_iter};
 
-use super::reader::{SqliteReader, whole_number};
+use super::reader::{SqliteReader, to_i64};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::{LatestRun, RunInfo, RunQuery};
@@ -63,10 +63,10 @@ impl SqliteReader {
             conditions.add("run.agent = ?", agent.clone());
         }
         if let Some(since) = query.since {
-            conditions.add("run.created_at >= ?", whole_number(since.0));
+            conditions.add("run.created_at >= ?", to_i64(since.0));
         }
         if let Some(until) = query.until {
-            conditions.add("run.created_at < ?", whole_number(until.0));
+            conditions.add("run.created_at < ?", to_i64(until.0));
         }
         if let Some(prefix) = &query.prefix {
             let begins = |column: &str| format!("substr({column}, 1, length(?)) = ?");
@@ -79,7 +79,7 @@ impl SqliteReader {
             conditions.sql.push(format!("run.status IN ({})", names.join(", ")));
         }
         let filter = conditions.sql.join(" AND ");
-        conditions.values.push(whole_number(query.limit as u64).into());
+        conditions.values.push(to_i64(query.limit as u64).into());
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run INDEXED BY {} JOIN thread ON thread.id = run.thread \
              WHERE {filter} AND thread.deleted_at IS NULL ORDER BY run.id DESC LIMIT ?{}",

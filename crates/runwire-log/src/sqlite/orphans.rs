@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params_from_iter};
 
-use super::reader::{SqliteReader, whole_number};
+use super::reader::{SqliteReader, to_i64};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::OrphanedRun;
@@ -49,7 +49,7 @@ impl Orphans {
         );
         let mut values: Vec<rusqlite::types::Value> = vec![from.into(), self.last.into()];
         values.extend(agents.iter().map(|agent| agent.clone().into()));
-        values.push(whole_number(limit as u64).into());
+        values.push(to_i64(limit as u64).into());
         let mut statement = reader.connection.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(values), run_of_row)?;
         let runs = rows.collect::<Result<Vec<_>, _>>()?;

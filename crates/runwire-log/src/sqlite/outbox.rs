@@ -5,7 +5,7 @@ use std::time::Duration;
 use runwire_model::{Json, Timestamp};
 use rusqlite::{Row, params};
 
-use super::reader::{SqliteReader, whole_number};
+use super::reader::{SqliteReader, to_i64};
 use super::writer::{SqliteResult, SqliteWriter};
 use crate::error::LogError;
 use crate::key::RunKey;
@@ -38,10 +38,10 @@ impl SqliteWriter {
                 mint(),
                 message.run,
                 message.kind.name(),
-                whole_number(message.seq),
-                whole_number(message.at.0),
+                to_i64(message.seq),
+                to_i64(message.at.0),
                 message.event.text(),
-                whole_number(now.0),
+                to_i64(now.0),
             ])?;
             self.outbox_changed = true;
         }
@@ -52,18 +52,18 @@ impl SqliteWriter {
         match outcome {
             DeliveryOutcome::Done => {
                 let sql = "DELETE FROM outbox WHERE id = ?1";
-                self.txn.store.connection.begin().prepare_cached(sql)?.execute([whole_number(number)])?;
+                self.txn.store.connection.begin().prepare_cached(sql)?.execute([to_i64(number)])?;
             }
             DeliveryOutcome::Retry(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                let due = whole_number(self.txn.now.0.saturating_add(wait));
+                let due = to_i64(self.txn.now.0.saturating_add(wait));
                 let sql = "UPDATE outbox SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
                 self.txn
                     .store
                     .connection
                     .begin()
                     .prepare_cached(sql)?
-                    .execute(params![whole_number(number), due])?;
+                    .execute(params![to_i64(number), due])?;
             }
         }
         Ok(())
@@ -90,8 +90,8 @@ impl SqliteReader {
                    FROM outbox JOIN run ON run.id = outbox.run JOIN thread ON thread.id = run.thread \
                    WHERE outbox.subscriber = ?1 ORDER BY outbox.due, outbox.id LIMIT ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement
-            .query_map(params![subscriber, whole_number(limit as u64)], |row| message_of_row(row, now))?;
+        let rows =
+            statement.query_map(params![subscriber, to_i64(limit as u64)], |row| message_of_row(row, now))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }

@@ -76,8 +76,7 @@ impl SqliteReader {
                    WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL AND name <> '' \
                    ORDER BY id DESC LIMIT ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let ids =
-            statement.query_map(params![tenant, before, whole_number(limit as u64)], |row| row.get(0))?;
+        let ids = statement.query_map(params![tenant, before, to_i64(limit as u64)], |row| row.get(0))?;
         let ids = ids.collect::<Result<Vec<i64>, _>>()?;
         ids.into_iter().map(|id| self.thread_info(id)).collect()
     }
@@ -120,7 +119,7 @@ impl SqliteReader {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
                    AND run = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2) ORDER BY seq DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let values = params![&*run.tenant, &*run.id, form.name(), whole_number(seq)];
+        let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq)];
         let row = statement.query_row(values, |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)));
         // A checkpoint is a cache: one that an older version wrote differently counts as lost.
         let read = |(seq, state): (u64, String)| Some((seq, serde_json::from_str(&state).ok()?));
@@ -240,7 +239,7 @@ impl ReadStore for SqliteReader {
     fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError> {
         let sql = "SELECT id FROM run WHERE thread = ?1 AND first_seq < ?2 ORDER BY first_seq DESC LIMIT 1";
         let mut latest = self.connection.prepare_cached(sql)?;
-        Ok(latest.query_row(params![thread, whole_number(seq)], |row| row.get(0)).optional()?)
+        Ok(latest.query_row(params![thread, to_i64(seq)], |row| row.get(0)).optional()?)
     }
 
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
@@ -267,7 +266,7 @@ impl ReadStore for SqliteReader {
 }
 
 /// Converts to a number that SQLite can hold; no `seq` or count comes near its maximum.
-pub(super) fn whole_number(number: u64) -> i64 {
+pub(super) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -12,7 +12,7 @@ use super::SqliteOptions;
 use super::connection_slot::ConnectionSlot;
 use super::leases::Leases;
 use super::pending_commits::PendingCommits;
-use super::reader::{visit, whole_number};
+use super::reader::{to_i64, visit};
 use super::rows::{json_error, load_run, load_thread};
 use super::writer::SqliteResult;
 use crate::key::{RunKey, ThreadKey};
@@ -85,7 +85,7 @@ impl TxnStore for SqliteTxnStore {
 
     fn has_run_from(&self, thread: i64, first_seq: u64) -> SqliteResult<bool> {
         let sql = "SELECT 1 FROM run WHERE thread = ?1 AND first_seq = ?2";
-        self.connection.begin().prepare_cached(sql)?.exists(params![thread, whole_number(first_seq)])
+        self.connection.begin().prepare_cached(sql)?.exists(params![thread, to_i64(first_seq)])
     }
 
     fn base(&self, thread: i64) -> SqliteResult<Option<BaseState>> {

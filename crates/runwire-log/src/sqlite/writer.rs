@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::SqliteOptions;
 use super::connection_slot::{Commit, Committer, Release};
 use super::pending_commits::UnflushedThread;
-use super::reader::whole_number;
+use super::reader::to_i64;
 use super::retention::TrimCommand;
 use super::rows::{save_run, save_thread};
 use super::txn_store::SqliteTxnStore;
@@ -199,7 +199,7 @@ impl SqliteWriter {
                     message => {
                         bytes += message.bytes();
                         count += 1;
-                        self.perform(message)?;
+                        self.handle(message)?;
                     }
                 }
             }
@@ -245,7 +245,7 @@ impl SqliteWriter {
         }
     }
 
-    fn perform(&mut self, message: SqliteWriterMessage) -> SqliteResult<()> {
+    fn handle(&mut self, message: SqliteWriterMessage) -> SqliteResult<()> {
         match message {
             SqliteWriterMessage::Command(mut command) => {
                 self.txn.execute(&mut command)?;
@@ -275,7 +275,7 @@ impl SqliteWriter {
             SqliteWriterMessage::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
-                let values = params![&*run.tenant, &*run.id, form.name(), whole_number(seq), state];
+                let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
                 self.txn.store.connection.begin().prepare_cached(sql)?.execute(values)?;
             }
             SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(())),
@@ -346,7 +346,7 @@ impl SqliteWriter {
 
     /// Flushes threads that were asked for, or have waited for long.
     fn flush(&mut self) -> SqliteResult<()> {
-        if self.flush_all || self.txn.heads.is_crowded() {
+        if self.flush_all || self.txn.heads.is_full() {
             self.flush_all = false;
             self.flush_now.extend(self.txn.store.pending_commits.threads.keys());
         }

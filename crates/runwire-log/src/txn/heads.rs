@@ -399,7 +399,7 @@ impl Heads {
     }
 
     /// Returns whether too many heads are cached.
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.runs.len() > limits::CACHED_HEADS || self.threads.len() > limits::CACHED_HEADS
     }
 
@@ -415,7 +415,7 @@ impl Heads {
 
     /// Drops clean heads when there are too many. Only valid after a commit that flushed all.
     pub(crate) fn shrink(&mut self) {
-        if self.is_crowded() {
+        if self.is_full() {
             self.runs.retain(|_, run| run.dirty);
             self.run_ids.retain(|_, id| self.runs.contains_key(id));
             self.threads.clear();

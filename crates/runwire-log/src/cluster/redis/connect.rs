@@ -47,7 +47,7 @@ impl RedisConnector {
 
     /// Connects once.
     pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        self.client.get_multiplexed_async_connection_with_config(&timed()).await
+        self.client.get_multiplexed_async_connection_with_config(&with_timeouts()).await
     }
 
     /// Connects once; `push` handles messages that Redis pushes.
@@ -55,11 +55,11 @@ impl RedisConnector {
         &self,
         push: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
     ) -> RedisResult<MultiplexedConnection> {
-        self.client.get_multiplexed_async_connection_with_config(&timed().set_push_sender(push)).await
+        self.client.get_multiplexed_async_connection_with_config(&with_timeouts().set_push_sender(push)).await
     }
 }
 
-fn timed() -> AsyncConnectionConfig {
+fn with_timeouts() -> AsyncConnectionConfig {
     let timeout = Some(Duration::from_millis(limits::REDIS_ANSWER_MILLIS));
     AsyncConnectionConfig::new().set_connection_timeout(timeout).set_response_timeout(timeout)
 }

@@ -1,7 +1,7 @@
 //! Rows of threads and producers in a write set.
 
 use super::super::error::PgResult;
-use super::super::rows::whole_number;
+use super::super::rows::to_i64;
 use super::Statements;
 use crate::txn::{ProducerHead, ThreadHead};
 
@@ -36,7 +36,7 @@ struct ChangedThreads {
 
 impl ThreadRows {
     pub(super) fn add(&mut self, thread: &ThreadHead, snapshot: Option<(i64, Vec<u8>)>) -> PgResult<()> {
-        let (head, head_at) = (whole_number(thread.seq), whole_number(thread.at.0));
+        let (head, head_at) = (to_i64(thread.seq), to_i64(thread.at.0));
         if !thread.new {
             self.changed.id.push(thread.id);
             self.changed.head.push(head);
@@ -51,8 +51,8 @@ impl ThreadRows {
         new.tenant.push(thread.key.tenant.to_string());
         new.name.push(thread.key.id.to_string());
         new.parallel.push(thread.parallel);
-        new.created_at.push(whole_number(thread.created_at.0));
-        new.oldest.push(whole_number(thread.oldest));
+        new.created_at.push(to_i64(thread.created_at.0));
+        new.oldest.push(to_i64(thread.oldest));
         new.head.push(head);
         new.head_at.push(head_at);
         let base = thread.imported_base.as_ref().map(|beginning| serde_json::to_string(&beginning.base));

@@ -20,7 +20,7 @@ use tokio_postgres::types::ToSql;
 
 use super::connection::{Params, PgConnection};
 use super::error::PgResult;
-use super::rows::whole_number;
+use super::rows::to_i64;
 use super::run_snapshot::RunSnapshot;
 use super::txn_store::PgTxnStore;
 use super::writer::LeaseTerms;
@@ -59,11 +59,11 @@ const COMMIT: &str = "COMMIT WORK";
 
 impl WriteSet {
     /// Collects heads, records and outbox messages of a transaction.
-    pub(super) fn gather(txn: &mut Txn<PgTxnStore>, terms: LeaseTerms) -> PgResult<Self> {
+    pub(super) fn collect(txn: &mut Txn<PgTxnStore>, terms: LeaseTerms) -> PgResult<Self> {
         let now = txn.now.0;
         let mut set = Self {
             deleted: txn.batch.deleted.iter().map(|(id, _)| *id).collect(),
-            deleted_at: whole_number(now),
+            deleted_at: to_i64(now),
             version: fastrand::i64(1..i64::MAX / 2),
             ..Self::default()
         };
@@ -75,7 +75,7 @@ impl WriteSet {
             let Some(run) = txn.heads.run_mut(touched) else { continue };
             let is_behind =
                 run.snapshot_dirty || run.producers.values().any(|producer| producer.snapshot_dirty);
-            let lease_moves = run.leased && !terms.are_met(run, now);
+            let lease_moves = run.leased && !terms.covers(run, now);
             if !run.new && !is_behind && !lease_moves {
                 continue;
             }
@@ -83,7 +83,7 @@ impl WriteSet {
                 .is_some_and(|snapshot_run| snapshot_run.is_none_or(|snapshot_run| snapshot_run == touched))
                 && threads.contains(&run.thread)
                 && !snapshots.contains_key(&run.thread);
-            if is_free && !lease_moves && RunSnapshot::is_enough_for(run) {
+            if is_free && !lease_moves && RunSnapshot::can_hold(run) {
                 snapshots.insert(run.thread, (touched, RunSnapshot::write(run)?));
                 run.snapshot_dirty = false;
                 run.producers.values_mut().for_each(|producer| producer.snapshot_dirty = false);

@@ -5,7 +5,7 @@ use std::error::Error;
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::super::rows::{storable, whole_number};
+use super::super::rows::{storable, to_i64};
 use super::Statements;
 use crate::cluster::EncodedBatch;
 use crate::txn::{NewOutboxMessage, RunHead, mint};
@@ -32,10 +32,10 @@ impl InteractionRows {
             self.tenant.push(run.key.tenant.to_string());
             self.run.push(run.id);
             self.name.push(storable(&question.id));
-            self.seq.push(whole_number(question.place.seq));
-            self.asked_at.push(whole_number(asked.and_then(|asked| asked.asked_at).unwrap_or(began)));
-            self.expires_at.push(asked.and_then(|asked| asked.expires_at).map(whole_number));
-            self.bytes.push(whole_number(question.bytes));
+            self.seq.push(to_i64(question.place.seq));
+            self.asked_at.push(to_i64(asked.and_then(|asked| asked.asked_at).unwrap_or(began)));
+            self.expires_at.push(asked.and_then(|asked| asked.expires_at).map(to_i64));
+            self.bytes.push(to_i64(question.bytes));
         }
     }
 
@@ -86,8 +86,8 @@ pub(super) struct ChunkRows {
 impl ChunkRows {
     pub(super) fn add(&mut self, batch: &EncodedBatch) {
         self.thread.push(batch.thread);
-        self.first.push(whole_number(batch.first));
-        self.last.push(whole_number(batch.last));
+        self.first.push(to_i64(batch.first));
+        self.last.push(to_i64(batch.last));
         self.body.push(ChunkBody(batch.clone()));
     }
 
@@ -138,10 +138,10 @@ impl OutboxRows {
         self.name.push(mint());
         self.run.push(message.run);
         self.kind.push(message.kind.name());
-        self.seq.push(whole_number(message.seq));
-        self.at.push(whole_number(message.at.0));
+        self.seq.push(to_i64(message.seq));
+        self.at.push(to_i64(message.at.0));
         self.event.push(message.event.text().to_owned());
-        self.due.push(whole_number(due));
+        self.due.push(to_i64(due));
     }
 
     pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use tokio_postgres::types::ToSql;
 
 use super::super::error::PgResult;
-use super::super::rows::{number_of_lease, storable, whole_number};
+use super::super::rows::{number_of_lease, storable, to_i64};
 use super::super::schema::REVISION;
 use super::super::txn_store::NOW;
 use super::super::writer::LeaseTerms;
@@ -52,16 +52,16 @@ struct RunColumns {
 impl RunRows {
     /// Adds the row of a run, which then has everything of it.
     pub(super) fn add(&mut self, run: &mut RunHead, terms: LeaseTerms, now: u64) -> PgResult<()> {
-        self.now = whole_number(now);
+        self.now = to_i64(now);
         let until = match run.lease {
             Lease::None => 0,
             Lease::Active => now.saturating_add(terms.lease).saturating_add(terms.slack()),
             Lease::Stopping => now.saturating_add(terms.grace),
             Lease::AwaitingAnswer(until) => until,
         };
-        let moves = run.leased && !terms.are_met(run, now);
+        let moves = run.leased && !terms.covers(run, now);
         let rows = if run.new { &mut self.new } else { &mut self.changed };
-        rows.add(run, moves.then(|| whole_number(until)))?;
+        rows.add(run, moves.then(|| to_i64(until)))?;
         if moves {
             run.stored_lease = (run.lease, until);
         }
@@ -81,13 +81,13 @@ impl RunRows {
 
 impl RunColumns {
     fn add(&mut self, run: &RunHead, lease_until: Option<i64>) -> PgResult<()> {
-        let maybe = |number: Option<u64>| number.map(whole_number);
+        let maybe = |number: Option<u64>| number.map(to_i64);
         if run.new {
             self.tenant.push(run.key.tenant.to_string());
             self.name.push(run.key.id.to_string());
             self.thread.push(run.thread);
             self.request.push(serde_json::to_string(&run.request)?);
-            self.created_at.push(whole_number(run.created_at.0));
+            self.created_at.push(to_i64(run.created_at.0));
             self.trimmed.push(run.trimmed);
             self.owner.push(run.owner.as_deref().map(str::to_owned));
         }
@@ -97,7 +97,7 @@ impl RunColumns {
         self.started_at.push(maybe(run.started_at.map(|at| at.0)));
         self.ended_at.push(maybe(run.ended_at.map(|at| at.0)));
         self.first_seq.push(maybe(run.first_seq));
-        self.last_seq.push(whole_number(run.last_seq));
+        self.last_seq.push(to_i64(run.last_seq));
         self.deadline.push(maybe(run.deadline));
         self.lease.push(number_of_lease(run.lease));
         self.lease_until.push(lease_until);
