@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_order_records_come_in_each_is_shown_once_and_in_order() {
+    fn records_in_any_order_are_shown_once_and_in_order() {
         let tail = Tail::new();
         assert!(!tail.set_position(3));
         assert_eq!(tail.offer(&records(6..=7)), OfferResult::OutOfOrder);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_has_told_of_before_it_is_shown_is_shown_all_the_same() {
+    fn records_that_the_store_reported_first_are_shown() {
         let tail = Tail::new();
         assert!(!tail.set_position(5));
         assert_eq!(tail.offer(&records(4..=5)), OfferResult::Shown);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_left_to_the_store() {
+    fn records_that_are_too_many_are_skipped() {
         let tail = Tail::new();
         tail.set_position(1);
         tail.offer(&records(9..=9));
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_early_costs_bounded_memory() {
+    fn out_of_order_records_use_bounded_memory() {
         let tail = Tail::new();
         tail.set_position(1);
         for seq in 3..1000 {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_also_from_the_middle() {
+    fn an_encoded_batch_is_decoded_also_from_the_middle() {
         let encoded = records(4..=9);
         let told = EncodedBatch::encode(7, &encoded).unwrap().into_entry();
         assert_eq!((told.thread, told.first, told.last), (7, 4, 9));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_what_it_says_is_refused() {
+    fn a_batch_that_is_not_the_announced_one_is_refused() {
         let told = EncodedBatch::encode(7, &records(4..=9)).unwrap().into_entry();
         assert!(decode(told.body.clone(), 3, 9, 0).is_err());
         assert!(decode(told.body.clone(), 4, 10, 0).is_err());

@@ -32,7 +32,7 @@ async fn say(fixture: &Fixture<'_>, run_id: &str, answer: Answer) -> Result<Answ
 }
 
 /// The winner is told as such; whoever says something else is told what won.
-pub async fn the_first_answer_wins_and_the_next_is_told_which(bed: &dyn Bed) {
+pub async fn the_first_answer_wins_and_the_next_is_refused_with_it(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
     let won = say(&fixture, "r", answer("q", r#"{"a":1}"#)).await.expect("the first");
@@ -48,7 +48,7 @@ pub async fn the_first_answer_wins_and_the_next_is_told_which(bed: &dyn Bed) {
 }
 
 /// Repeating an answer changes nothing, however its JSON is laid out; the same words of another person do not count.
-pub async fn the_same_answer_of_the_same_person_is_told_again(bed: &dyn Bed) {
+pub async fn the_same_answer_of_the_same_person_succeeds_again(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
     let first = say(&fixture, "r", answer("q", r#"{"a":1,"b":[2]}"#)).await.expect("the first");
@@ -173,7 +173,7 @@ pub async fn a_closed_run_takes_no_answer(bed: &dyn Bed) {
 }
 
 /// What a run has not asked cannot be answered in it.
-pub async fn what_a_run_did_not_ask_takes_no_answer(bed: &dyn Bed) {
+pub async fn an_unknown_interaction_takes_no_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
     fixture.write(to_run("other", &[STARTED, &asks("theirs")])).await;
@@ -189,7 +189,7 @@ pub async fn what_a_run_did_not_ask_takes_no_answer(bed: &dyn Bed) {
 }
 
 /// A question that has expired takes no answer, also when no sweep has come by.
-pub async fn an_expired_question_takes_no_answer(bed: &dyn Bed) {
+pub async fn an_expired_interaction_takes_no_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &expiring("q", "2020-01-01T00:00:00Z"), &asks("open")])).await;
     let refused = say(&fixture, "r", answer("q", "{}")).await;
@@ -227,7 +227,7 @@ pub async fn a_cancel_races_an_answer(bed: &dyn Bed) {
 }
 
 /// A question is found with everything that was asked, and its answer once it has one.
-pub async fn a_question_is_told_with_its_answer(bed: &dyn Bed) {
+pub async fn an_interaction_is_returned_with_its_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q"), &asks("q")])).await;
     let key = run("r");

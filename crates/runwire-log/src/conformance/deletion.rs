@@ -72,7 +72,7 @@ async fn gone(fixture: &Fixture<'_>) {
 }
 
 /// Whoever follows the thread sees its last records, then that it is gone.
-pub async fn readers_are_told_of_a_deletion(bed: &dyn Bed) {
+pub async fn readers_learn_of_a_deletion(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "r", &[STARTED])).await;
     let tail = fixture.log.tail(&thread("t"));

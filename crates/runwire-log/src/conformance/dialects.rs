@@ -12,7 +12,7 @@ use crate::error::LogError;
 const LOOM: &str = r#"{"type":"message_chunk","content":"a","id":"think"}"#;
 
 /// The dialect that the first frames show, or that the request names, holds from then on.
-pub async fn the_first_frames_tell_the_dialect_and_pin_it(bed: &dyn Bed) {
+pub async fn the_first_frames_determine_the_dialect_and_pin_it(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(stamped(to_run("r", &[LOOM]), "p", 0, 0)).await;
     let fixture = fixture.reopen().await;
@@ -34,7 +34,7 @@ pub async fn the_first_frames_tell_the_dialect_and_pin_it(bed: &dyn Bed) {
 }
 
 /// Frames that could be anything are refused together, and a later frame may tell.
-pub async fn what_tells_no_dialect_is_refused_whole(bed: &dyn Bed) {
+pub async fn an_append_without_a_detectable_dialect_is_refused(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let unclear = r#"{"type":"error","message":"x"}"#;
     assert_eq!(fixture.refused(to_run("r", &[unclear, unclear])).await.code(), "dialect_ambiguous");
@@ -154,7 +154,7 @@ pub async fn slots_of_loom_export_in_pieces_mean_the_same(bed: &dyn Bed) {
 }
 
 /// The guard remembers what is open over a restart.
-pub async fn what_is_open_is_closed_at_the_end_after_reopening(bed: &dyn Bed) {
+pub async fn open_items_are_closed_at_the_end_after_reopening(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let frames = [
         STARTED,

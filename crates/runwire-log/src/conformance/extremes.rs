@@ -43,7 +43,7 @@ pub async fn ids_may_be_any_text(bed: &dyn Bed) {
 }
 
 /// What people and producers say may hold a NUL, which not every store can keep in a text.
-pub async fn a_nul_in_what_is_said_is_kept(bed: &dyn Bed) {
+pub async fn a_nul_in_a_text_is_kept(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let message = Some("before\0after".to_owned());
     let new = NewRun { tenant: TENANT.into(), run_id: Some("r".into()), message, ..NewRun::default() };

@@ -90,7 +90,7 @@ pub async fn a_frame_that_breaks_its_document_uses_up_no_index(bed: &dyn Bed) {
 }
 
 /// Without being asked to refuse, everything is written; duplicates are counted once.
-pub async fn what_breaks_a_document_is_counted_once_as_a_warning(bed: &dyn Bed) {
+pub async fn a_violation_is_counted_once_as_a_warning(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let body =
         || stamped(to_run("r", &[start(), odd(1), content(2), odd(3), call(4, "tool_call_end")]), "p", 0, 0);

@@ -23,7 +23,7 @@ fn names(page: &InteractionPage) -> Vec<String> {
 }
 
 /// Questions are listed by when they were asked, with filters, page by page.
-pub async fn open_questions_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) {
+pub async fn open_interactions_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let new = NewRun {
         tenant: TENANT.into(),
@@ -68,7 +68,7 @@ pub async fn open_questions_are_listed_newest_first_with_filters_and_pages(bed: 
 }
 
 /// However a question is settled, it leaves the inbox.
-pub async fn what_is_settled_leaves_the_inbox(bed: &dyn Bed) {
+pub async fn a_resolved_interaction_leaves_the_inbox(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for id in ["answered", "withdrawn", "cancelled", "deleted", "failed", "open"] {
         fixture.write(to_run_of(id, id, &[STARTED, &asks("q"), &asks("other")])).await;
@@ -97,7 +97,7 @@ pub async fn what_is_settled_leaves_the_inbox(bed: &dyn Bed) {
 }
 
 /// A page of large questions ends early, and the next goes on.
-pub async fn large_questions_make_small_pages(bed: &dyn Bed) {
+pub async fn large_interactions_make_small_pages(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let large = asks("q").replace("Who?", &"x".repeat(1 << 19));
     for n in 0..12 {
@@ -110,7 +110,7 @@ pub async fn large_questions_make_small_pages(bed: &dyn Bed) {
 }
 
 /// A question that moved here with its run waits here, and is answered here.
-pub async fn a_question_moves_with_its_run(bed: &dyn Bed) {
+pub async fn an_interaction_is_exported_with_its_run(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "r", &[STARTED, &asks("q"), &asks("answered")])).await;
     let answer = Answer { interaction_id: "answered".into(), ..Answer::default() };

@@ -66,7 +66,7 @@ pub async fn writes_and_heartbeats_renew_a_lease(bed: &dyn Bed) {
 }
 
 /// A run that waits for a person waits as long as the question does, also after reopening.
-pub async fn a_lease_pauses_while_a_question_is_open(bed: &dyn Bed) {
+pub async fn a_lease_pauses_while_an_interaction_is_open(bed: &dyn Bed) {
     let fixture = Fixture::with(bed, SHORT).await;
     fixture.write(to_run("r", &[STARTED, &asks("q", "2999-01-01T00:00:00Z")])).await;
     fixture.write(to_run("s", &[STARTED, &asks("q", "")])).await;
@@ -90,7 +90,7 @@ pub async fn a_lease_pauses_while_a_question_is_open(bed: &dyn Bed) {
 }
 
 /// Only what has expired is resolved; when nothing is open any more, the run goes on.
-pub async fn a_question_expires_alone_and_resumes_its_run(bed: &dyn Bed) {
+pub async fn an_interaction_expires_alone_and_resumes_its_run(bed: &dyn Bed) {
     let fixture = Fixture::with(bed, Timing { lease: Duration::from_secs(600), ..SHORT }).await;
     let (past, week) = (asks("past", "2020-01-01T00:00:00Z"), asks("week", ""));
     fixture.write(to_run("one", &[STARTED, &past])).await;

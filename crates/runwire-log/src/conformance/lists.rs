@@ -94,7 +94,7 @@ pub async fn threads_are_listed_newest_first_with_pages(bed: &dyn Bed) {
 }
 
 /// What a run and its thread are about is known from the request, and from the producer's start without one.
-pub async fn lists_tell_what_the_person_asked(bed: &dyn Bed) {
+pub async fn lists_contain_the_user_message(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let long = "长".repeat(1000);
     let new = NewRun {
@@ -126,7 +126,7 @@ pub async fn lists_tell_what_the_person_asked(bed: &dyn Bed) {
 }
 
 /// Where runs lie is told in the order they began; one without a record lies nowhere.
-pub async fn spans_tell_where_the_runs_of_a_thread_lie(bed: &dyn Bed) {
+pub async fn spans_are_the_ranges_of_the_runs_of_a_thread(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
     fixture.create_run("late", Some("t")).await;
@@ -141,7 +141,7 @@ pub async fn spans_tell_where_the_runs_of_a_thread_lie(bed: &dyn Bed) {
 }
 
 /// What was said before a place is told run by run, also where runs lie side by side.
-pub async fn messages_and_state_are_told_as_of_any_place(bed: &dyn Bed) {
+pub async fn messages_and_state_are_returned_as_of_any_seq(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
     let say =

@@ -51,7 +51,7 @@ pub async fn pages_join_to_the_whole_thread(bed: &dyn Bed) {
 }
 
 /// Records, runs and threads are the same after the store was opened again.
-pub async fn what_is_acknowledged_is_there_after_reopening(bed: &dyn Bed) {
+pub async fn acknowledged_records_survive_reopening(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.closed_run("t", "r1", "one").await;
     fixture.write(to_run_of("t", "r2", &[STARTED, &delta("two")])).await;

@@ -27,7 +27,7 @@ fn ids(left: &[OrphanedRun]) -> Vec<&str> {
 }
 
 /// Whoever asks after a server is gone gets what it left, with what it was given.
-pub async fn a_run_is_given_once_and_only_after_its_server_is_gone(bed: &dyn Bed) {
+pub async fn an_orphan_is_claimed_once_and_only_after_its_server_is_gone(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for id in ["pending", "running", "more", "most"] {
         fixture.log.create_run(started(id, "a")).await.expect("a run");
@@ -59,7 +59,7 @@ pub async fn a_run_is_given_once_and_only_after_its_server_is_gone(bed: &dyn Bed
 }
 
 /// A name alone is a label: somebody else writes the run.
-pub async fn what_no_server_has_started_and_what_has_ended_is_not_given(bed: &dyn Bed) {
+pub async fn runs_that_no_server_started_or_that_ended_are_no_orphans(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let label = NewRun { is_started_here: false, ..started("label", "a") };
     fixture.log.create_run(label.clone()).await.expect("a run");

@@ -27,7 +27,7 @@ fn names(notices: &[OutboxMessage]) -> Vec<String> {
 }
 
 /// Each subscriber is told the events that it asked for, however they came about.
-pub async fn subscribers_are_told_what_they_asked_for_and_nothing_else(bed: &dyn Bed) {
+pub async fn subscribers_receive_their_kinds_of_events_and_nothing_else(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("before", &[STARTED, COMPLETED])).await;
     let questions = [OutboxKind::InteractionRequested];
@@ -48,7 +48,7 @@ pub async fn subscribers_are_told_what_they_asked_for_and_nothing_else(bed: &dyn
 }
 
 /// A notice is there after reopening, until it is said to be done.
-pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
+pub async fn an_outbox_message_stays_until_it_is_delivered(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
     let mut outbox_changed = fixture.log.outbox_changed();
@@ -70,7 +70,7 @@ pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
 }
 
 /// What was tried in vain comes after what is due, and says how long it waits.
-pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
+pub async fn a_failed_delivery_is_retried_later(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
     for id in ["a", "b"] {
@@ -91,7 +91,7 @@ pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
 }
 
 /// Of a deleted thread only the end that the deletion brought is told.
-pub async fn the_end_of_a_deleted_thread_is_told(bed: &dyn Bed) {
+pub async fn the_end_of_a_deleted_thread_is_delivered(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
     fixture.write(to_run_of("t", "r", &[STARTED, &asks("q")])).await;
@@ -102,7 +102,7 @@ pub async fn the_end_of_a_deleted_thread_is_told(bed: &dyn Bed) {
 }
 
 /// What happened elsewhere was told there.
-pub async fn imported_events_are_told_to_nobody(bed: &dyn Bed) {
+pub async fn imported_events_are_not_delivered(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "r", &[STARTED, COMPLETED])).await;
     fixture.write(to_run_of("t", "s", &[STARTED, &asks("q")])).await;

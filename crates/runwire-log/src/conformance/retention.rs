@@ -110,7 +110,7 @@ pub async fn trimming_again_at_once_removes_no_more(bed: &dyn Bed) {
 }
 
 /// Only the beginning of a thread goes: an open run keeps what follows it.
-pub async fn what_lies_behind_an_open_run_is_kept(bed: &dyn Bed) {
+pub async fn records_after_an_open_run_are_kept(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
     fixture.closed_run("t", "first", "x").await;

@@ -57,7 +57,7 @@ pub async fn creating_a_run_twice_in_the_same_words_gives_it_again(bed: &dyn Bed
 }
 
 /// Whoever repeats an attempt is told that it has made the run, and nobody else is.
-pub async fn what_an_attempt_has_created_is_new_to_it_again(bed: &dyn Bed) {
+pub async fn a_repeated_attempt_reports_its_run_as_new(bed: &dyn Bed) {
     let mut fixture = Fixture::open(bed).await;
     let attempt = |name: &str| NewRun { attempt: Some(name.into()), ..new("r", "hi") };
     assert!(fixture.log.create_run(attempt("one")).await.expect("the run").new);
@@ -73,7 +73,7 @@ pub async fn what_an_attempt_has_created_is_new_to_it_again(bed: &dyn Bed) {
 }
 
 /// Agent, message and input of the request stand in `run.started`, whatever the producer's says.
-pub async fn what_created_a_run_wins_over_what_its_producer_says(bed: &dyn Bed) {
+pub async fn the_request_of_a_run_wins_over_its_producer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for (id, first) in [
         ("said", r#"{"type":"run.started","message":"else","agent":"x","input":[1],"parent_run_id":"p"}"#),
@@ -236,7 +236,7 @@ pub async fn a_cancelled_suspended_run_is_closed_at_once(bed: &dyn Bed) {
 }
 
 /// Stopping what has ended tells how it ended.
-pub async fn a_closed_run_is_told_as_it_is_when_cancelled(bed: &dyn Bed) {
+pub async fn cancelling_a_closed_run_returns_it_unchanged(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.closed_run("t", "r", "x").await;
     let before = fixture.info("r").await;

@@ -7,7 +7,7 @@ use crate::outbox::{OutboxKind, Subscriber};
 use crate::stats::SubscriberBacklog;
 
 /// What is written is counted from zero, and what is open is counted wherever it came from.
-pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
+pub async fn statistics_count_writes_and_open_runs(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let all = Subscriber { name: "all".to_owned(), kinds: OutboxKind::ALL.to_vec() };
     fixture.log.subscribe(vec![all]).await.expect("a subscriber");
@@ -34,7 +34,7 @@ pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
 }
 
 /// A log that is open says that it can be used, and one that was closed that it cannot.
-pub async fn health_tells_whether_the_log_can_be_used(bed: &dyn Bed) {
+pub async fn health_reports_whether_the_log_can_be_used(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let open = fixture.log.health().await;
     assert_eq!((open.store.outage, open.tail), (None, None));

@@ -11,7 +11,7 @@ use crate::ReadFormat;
 use crate::limits;
 
 /// Readers that come while others write see every record once, in order.
-pub async fn whoever_takes_the_tail_first_misses_nothing(bed: &dyn Bed) {
+pub async fn a_reader_that_takes_the_tail_first_misses_nothing(bed: &dyn Bed) {
     const RECORDS: u64 = 300;
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED])).await;

@@ -156,7 +156,7 @@ pub async fn dialects_that_name_no_session_are_refused(bed: &dyn Bed) {
 }
 
 /// A frame that names only its session does not go to the open run of another producer.
-pub async fn anothers_open_run_of_a_session_is_not_written_to(bed: &dyn Bed) {
+pub async fn an_open_run_of_another_producer_is_not_written_to(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("a", "theirs", &[r#"{"type":"run.started"}"#])).await;
     let written = fixture.log.append(to_tenant(&[chunk("a", "x")])).await.expect("an answer");

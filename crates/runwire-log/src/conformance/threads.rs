@@ -71,7 +71,7 @@ pub async fn a_parallel_thread_has_several_open_runs_up_to_a_limit(bed: &dyn Bed
 }
 
 /// The same words give the thread as it is, other words are refused.
-pub async fn creating_a_thread_again_tells_how_far_it_is(bed: &dyn Bed) {
+pub async fn creating_a_thread_again_returns_its_head(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let new = |parallel| NewThread { tenant: TENANT.into(), thread_id: Some("t".into()), parallel };
     assert!(fixture.log.create_thread(new(false)).await.expect("the thread").new);
@@ -195,7 +195,7 @@ pub async fn a_late_frame_of_an_ended_run_is_refused(bed: &dyn Bed) {
 }
 
 /// A producer of a thread leaves the open run of another producer alone.
-pub async fn anothers_open_run_is_not_cut_off(bed: &dyn Bed) {
+pub async fn an_open_run_of_another_producer_is_not_cut_off(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "mine", &[STARTED])).await;
     let appended = fixture.log.append(to_thread("t", &[start("a")])).await.expect("an answer");

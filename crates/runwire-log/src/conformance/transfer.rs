@@ -82,7 +82,7 @@ fn moved_append(mut append: Append) -> Append {
 }
 
 /// Closed, cancelled, lost and open runs, and one that nothing was written to: all is the same there.
-pub async fn what_is_imported_is_what_was_exported(bed: &dyn Bed) {
+pub async fn an_import_equals_its_export(bed: &dyn Bed) {
     let fixture = Fixture::with(bed, Timing { lease: Duration::from_millis(50), ..Timing::default() }).await;
     fixture.closed_run("t", "done", "你好").await;
     fixture.write(to_run_of("t", "cancelled", &[STARTED, ASKED])).await;
@@ -112,7 +112,7 @@ pub async fn what_is_imported_is_what_was_exported(bed: &dyn Bed) {
 }
 
 /// An open run of each kind takes the next frames as it would have where it came from.
-pub async fn an_imported_run_goes_on_as_if_it_had_not_moved(bed: &dyn Bed) {
+pub async fn an_imported_run_continues_as_if_it_were_written_here(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let item = |text: &str| format!(r#"{{"type":"message_chunk","content":"{text}","id":"n"}}"#);
     let first = Append {
@@ -149,7 +149,7 @@ pub async fn an_imported_run_goes_on_as_if_it_had_not_moved(bed: &dyn Bed) {
 }
 
 /// Runs side by side keep their order, and stay open.
-pub async fn a_parallel_thread_moves_with_its_runs_side_by_side(bed: &dyn Bed) {
+pub async fn a_parallel_thread_is_exported_with_its_parallel_runs(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
     for text in ["a", "b"] {
@@ -170,7 +170,7 @@ pub async fn a_parallel_thread_moves_with_its_runs_side_by_side(bed: &dyn Bed) {
 }
 
 /// A source that writes a whole thread finds its runs again.
-pub async fn a_producer_of_a_whole_thread_goes_on_after_the_move(bed: &dyn Bed) {
+pub async fn a_producer_of_a_whole_thread_continues_after_the_import(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let frame = |run: &str, text: &str| {
         format!(r#"{{"type":"text.delta","run_id":"{run}","message_id":"m","content":"{text}"}}"#)
@@ -205,7 +205,7 @@ pub async fn repeating_an_import_changes_nothing_and_completes_what_was_cut_off(
 }
 
 /// Whatever differs from what is there, or cannot be, is named and changes nothing.
-pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
+pub async fn an_invalid_item_is_refused_with_its_line(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.closed_run("t", "r", "a").await;
     let items = exported(&fixture.log, &thread("t"), None).await;
@@ -249,7 +249,7 @@ pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
 }
 
 /// What retention left moves with the messages and the state before it, and with the ids that are used up.
-pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
+pub async fn a_trimmed_thread_is_exported_with_its_base_state(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let state = r#"{"type":"state.snapshot","state":{"n":1e2}}"#.to_owned();
     fixture

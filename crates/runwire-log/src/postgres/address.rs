@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_address_says_of_the_servers_limits_wins_over_ours() {
+    fn timeouts_in_an_address_win_over_the_defaults() {
         let address = PgAddress::parse("postgres://host/db?options=-c%20statement_timeout%3D5").unwrap();
         let config = address.with_limits();
         let options = config.get_options().unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_says_how_the_way_is_secured_as_libpq_has_it() {
+    fn tls_options_in_an_address_mean_what_they_mean_in_libpq() {
         let mode = |query: &str| {
             PgAddress::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode())
         };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_must_be_secured_is_never_less_secure_whatever_the_password_is() {
+    fn a_required_tls_mode_holds_whatever_the_password_is() {
         let address = PgAddress::parse("postgres://user:pass?word@host/db?sslmode=require").unwrap();
         assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
         assert_eq!(address.config.get_password(), Some(&b"pass?word"[..]));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_gives_up_a_node_that_takes_nothing_from_it() {
+    fn the_server_drops_a_node_that_reads_nothing() {
         let address = PgAddress::parse("postgres://host/db").unwrap();
         let config = address.with_limits();
         let options = config.get_options().unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_address_is_told_without_its_password() {
+    fn errors_of_an_address_do_not_contain_its_password() {
         let told = PgAddress::parse("postgres://user:secret@host:port/db").err().unwrap();
         assert!(!told.contains("secret"), "{told}");
     }

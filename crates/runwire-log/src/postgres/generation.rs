@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_contradicts_nothing_and_stays_known() {
+    fn an_unknown_part_of_the_identity_contradicts_nothing() {
         let here = |identity: [&str; 4]| identity.map(str::to_owned).to_vec();
         let all = here(["1", "2", "3", "4"]);
         assert_eq!(compare(None, &all), ("1/2/3/4".into(), true));

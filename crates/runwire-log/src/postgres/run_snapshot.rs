@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_brought_up_to_its_note() {
+    fn a_run_is_updated_to_its_snapshot() {
         let (run, mut behind) = (run(), run());
         let snapshot = RunSnapshot::read(&RunSnapshot::write(&run).unwrap()).unwrap();
         behind.head = RunProgress::default();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note_is_told_and_not_guessed() {
+    fn a_damaged_snapshot_is_an_error() {
         let snapshot = RunSnapshot::write(&run()).unwrap();
         let mut longer = snapshot.clone();
         longer.push(0);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_the_same_after_it_was_a_line() {
+    fn an_item_is_the_same_after_decoding() {
         let delta = TextDelta { message_id: "m\n".repeat(300), content: "你好\u{1}".into(), format: None };
         let entries = vec![Entry { event: Event::new(delta), by: By::Decoder }];
         let record = Record {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_move_is_told_with_the_reason() {
+    fn an_invalid_line_is_refused_with_the_reason() {
         let reason = |line: &str| read(line.as_bytes()).unwrap_err().to_string();
         assert!(reason("{").contains("EOF"));
         assert!(reason("{}").contains("missing field `type`"));

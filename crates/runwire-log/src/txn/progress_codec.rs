@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_the_same_after_its_note() {
+    fn progress_is_the_same_after_decoding() {
         let mut head = RunProgress { state: RunState::new("t", "r"), ..RunProgress::default() };
         let round = |head: &RunProgress| {
             let mut encoded = Vec::new();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_note_is_told_and_not_guessed() {
+    fn damaged_progress_is_an_error() {
         let mut encoded = Vec::new();
         RunProgress::default().encode(&mut encoded).unwrap();
         for end in 0..encoded.len() {

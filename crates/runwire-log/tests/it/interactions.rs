@@ -44,7 +44,7 @@ async fn open(log: &dyn Log) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_store_of_version_1_keeps_its_questions_and_their_answers() {
+async fn a_store_of_version_1_keeps_its_interactions_and_their_answers() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
     log.append(append("r", &[ASKS, ASKS_AGAIN])).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_store_of_version_1_keeps_its_questions_and_their_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_the_journal_knows_of_questions_is_recovered() {
+async fn interactions_in_pending_commits_are_recovered() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
     log.append(append("r", &[ASKS])).await.unwrap();

@@ -83,7 +83,7 @@ const STARTED: &str = r#"{"type":"run.started"}"#;
 const COMPLETED: &str = r#"{"type":"run.completed"}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_left_run_is_given_to_one_node_once_its_own_is_gone() {
+async fn each_orphan_is_claimed_by_one_node_once_its_own_is_gone() {
     const RUNS: usize = 40;
     let cluster = Cluster::start();
     let (one, another, third) = (cluster.node().await, cluster.node().await, cluster.node().await);
@@ -163,7 +163,7 @@ const AN_HOUR: &str = "UPDATE store SET alive_at = alive_at - 3600000, alive_unt
      UPDATE run SET lease_until = lease_until - 3600000; UPDATE node SET seen_until = seen_until - 3600000";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_of_the_store_is_nobodys_end() {
+async fn an_outage_of_the_store_ends_no_run() {
     let cluster = Cluster::start();
     let (one, another) = (cluster.node().await, cluster.node().await);
     one.create_run(started("r")).await.unwrap();
@@ -297,7 +297,7 @@ async fn a_store_that_finds_itself_elsewhere_begins_a_new_generation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_node_on_duty_learns_of_what_other_nodes_have_to_tell() {
+async fn the_leader_learns_of_outbox_messages_of_other_nodes() {
     let cluster = Cluster::start();
     let (duty, other) = (cluster.node().await, cluster.node().await);
     let subscriber = |name: &str| Subscriber { name: name.into(), kinds: OutboxKind::ALL.to_vec() };
@@ -320,7 +320,7 @@ async fn the_node_on_duty_learns_of_what_other_nodes_have_to_tell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_can_only_be_read_is_told_as_away() {
+async fn a_read_only_store_counts_as_unavailable() {
     let cluster = Cluster::start();
     let node = cluster.node().await;
     assert_eq!(node.health().await.store.outage, None);

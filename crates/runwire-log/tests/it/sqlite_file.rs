@@ -66,7 +66,7 @@ async fn a_second_server_is_kept_away_until_the_first_has_closed() {
 }
 
 #[tokio::test]
-async fn what_waits_for_nobody_is_forgotten() {
+async fn messages_of_removed_subscribers_are_removed() {
     let bed = SqliteBed::new();
     let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     let subscriber = |name: &str| Subscriber { name: name.into(), kinds: OutboxKind::ALL.to_vec() };
@@ -142,7 +142,7 @@ async fn an_empty_file_is_migrated_from_version_0() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_store_is_told_apart() {
+async fn a_file_that_is_no_store_is_refused() {
     let bed = SqliteBed::new();
     std::fs::write(bed.path(), "this is no database, and it is long enough to see that ".repeat(40)).unwrap();
     let refused = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap_err();
@@ -257,7 +257,7 @@ async fn until_none(connection: &Connection, sql: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_rows_of_what_is_deleted_or_trimmed_go_also_over_a_restart() {
+async fn rows_of_deleted_and_trimmed_threads_are_removed_also_across_a_restart() {
     let bed = SqliteBed::new();
     let mut log = bed.open(Timing::default()).await;
     for _ in 0..600 {
@@ -290,7 +290,7 @@ async fn the_rows_of_what_is_deleted_or_trimmed_go_also_over_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_runs_than_are_kept_at_hand_lose_nothing() {
+async fn more_runs_than_the_cache_holds_lose_nothing() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
     let runs = runwire_log::limits::CACHED_HEADS + 500;

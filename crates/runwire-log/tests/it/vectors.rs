@@ -222,7 +222,7 @@ async fn exported(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<TransferItem> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_vector_may_move_after_any_third_of_it_and_means_the_same() {
+async fn every_vector_can_be_exported_after_any_third_and_means_the_same() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
     for (number, case) in cases().iter().enumerate() {

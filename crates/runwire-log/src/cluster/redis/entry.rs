@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_makes_no_sense_is_none() {
+    fn a_malformed_message_is_ignored() {
         for garbage in ["", " ", "1", "1 ", "0 1\nx", "2 1", "-1 3", "a b", "1 2 3", "1 99999999999999999999"]
         {
             assert_eq!(ReceivedEntry::from_message(7, garbage.into()), None, "{garbage}");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_makes_no_sense_is_none() {
+    fn a_malformed_entry_is_ignored() {
         let text = |text: &str| Value::BulkString(text.into());
         let entry = |id: &str, fields| ReceivedEntry::from_stream(7, id.as_bytes(), fields);
         assert!(entry("5-0", vec![text("first"), text("3")]).is_some());

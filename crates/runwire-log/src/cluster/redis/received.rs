@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_nothing_costs_bounded_memory() {
+    fn a_slow_receiver_uses_bounded_memory() {
         let counters = Arc::new(Counters::default());
         let (sender, mut receiver) = channel(Arc::clone(&counters));
         let extra = 10;

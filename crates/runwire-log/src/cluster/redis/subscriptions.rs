@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_followed_as_long_as_anybody_follows_it() {
+    fn a_thread_is_followed_until_its_last_follower_leaves() {
         let threads = Subscriptions::default();
         threads.follow(1, 5);
         threads.follow(1, 9);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_and_followed_again_is_caught_up() {
+    fn a_thread_that_is_followed_again_is_caught_up() {
         let threads = Subscriptions::default();
         threads.follow(1, 5);
         threads.take_changes(10);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgetful_redis_is_told_everything_again() {
+    fn a_restarted_redis_is_subscribed_again() {
         let threads = Subscriptions::default();
         threads.follow(1, 0);
         threads.take_changes(10);

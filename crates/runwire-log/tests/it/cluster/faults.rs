@@ -45,7 +45,7 @@ fn run(id: &str) -> RunKey {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_that_are_called_as_threads_are_hold_nobody_up() {
+async fn runs_with_the_names_of_threads_block_nothing() {
     let engine = Engine::start().unwrap();
     let node = node(&engine).await;
     for round in 0..5 {
@@ -73,7 +73,7 @@ async fn runs_that_are_called_as_threads_are_hold_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn imports_that_meet_runs_of_other_threads_hold_nobody_up() {
+async fn imports_with_runs_of_other_threads_block_nothing() {
     let engine = Engine::start().unwrap();
     let node = node(&engine).await;
     for id in ["met0", "met1"] {
@@ -225,7 +225,7 @@ async fn a_lease_that_was_moved_is_not_shortened_by_what_is_written_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_store_cannot_hold_is_refused_for_good_and_alone() {
+async fn data_that_the_store_cannot_hold_is_refused_permanently_and_alone() {
     let engine = Engine::start().unwrap();
     let node = node(&engine).await;
     let (refused, written) = tokio::join!(

@@ -26,7 +26,7 @@ async fn is_up(node: &PostgresLog) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_cannot_beat_asks_the_store_and_one_question_serves_all_who_want_to_know() {
+async fn without_heartbeats_concurrent_health_checks_share_one_probe() {
     let engine = Engine::start().unwrap();
     let (people, keeper) = (connect(&engine).await, connect(&engine).await);
     people.batch_execute(SLOW).await.unwrap();

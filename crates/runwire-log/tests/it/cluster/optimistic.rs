@@ -44,7 +44,7 @@ fn accepted(appended: Result<Appended, LogError>) -> (u64, u64) {
 const NOTED: &str = "SELECT count(*) FROM thread WHERE snapshot_run IS NOT NULL AND snapshot IS NOT NULL";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_only_noted_of_a_run_every_node_knows() {
+async fn every_node_reads_the_snapshot_of_a_run() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     for index in 0..5 {
@@ -76,7 +76,7 @@ async fn what_is_only_noted_of_a_run_every_node_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_notes_one_of_its_runs_and_all_are_known() {
+async fn a_thread_has_the_snapshot_of_one_run_and_all_are_current() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     let thread = NewThread { tenant: "tenant".into(), thread_id: Some("thread".into()), parallel: true };
@@ -109,7 +109,7 @@ async fn a_thread_notes_one_of_its_runs_and_all_are_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_found_out_about_old_heads_is_never_told() {
+async fn a_refusal_based_on_stale_heads_is_never_returned() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     for node in [&one, &other] {
@@ -139,7 +139,7 @@ async fn what_was_found_out_about_old_heads_is_never_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_asked_to_stop_or_shows_that_it_is_there_is_not_only_noted() {
+async fn a_cancel_or_heartbeat_writes_the_row_of_its_run() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     for index in 0..3 {
@@ -164,7 +164,7 @@ async fn a_run_that_is_asked_to_stop_or_shows_that_it_is_there_is_not_only_noted
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_arrives_after_it_was_refused_is_not_written() {
+async fn a_commit_that_arrives_after_its_refusal_is_not_written() {
     let engine = Engine::start().unwrap();
     let proxy = Proxy::start(engine.address()).await.unwrap();
     let node = open(engine.url_by(proxy.address(), "postgres")).await;
@@ -196,7 +196,7 @@ async fn what_arrives_after_it_was_refused_is_not_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_without_waiting_for_answers_stays_in_its_order() {
+async fn pipelined_appends_keep_their_order() {
     let engine = Engine::start().unwrap();
     let [one, _] = nodes(&engine).await;
     for round in 0..10 {
@@ -227,7 +227,7 @@ async fn what_is_sent_without_waiting_for_answers_stays_in_its_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_asked_of_a_store_that_has_gone_is_refused_and_not_left_in_doubt() {
+async fn commands_to_an_unavailable_store_are_refused_with_a_known_outcome() {
     let mut engine = Engine::start().unwrap();
     let node = open(engine.url("postgres")).await;
     let names: Vec<String> = (0..8).map(|number| format!("run{number}")).collect();
@@ -245,7 +245,7 @@ async fn what_is_asked_of_a_store_that_has_gone_is_refused_and_not_left_in_doubt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_other() {
+async fn a_run_with_a_snapshot_is_exported_trimmed_claimed_and_deleted_as_any_other() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     let new = NewRun {
@@ -282,7 +282,7 @@ async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_oth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_lease_runs_out_while_it_is_noted_is_closed_with_all_that_was_written() {
+async fn a_run_whose_lease_expires_while_it_has_a_snapshot_is_closed_with_all_its_records() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     for index in 0..4 {
@@ -299,7 +299,7 @@ async fn a_run_whose_lease_runs_out_while_it_is_noted_is_closed_with_all_that_wa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_note_that_cannot_be_read_costs_its_run_alone() {
+async fn an_unreadable_snapshot_affects_only_its_run() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     for name in ["bad", "good"] {
@@ -319,7 +319,7 @@ async fn a_note_that_cannot_be_read_costs_its_run_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_from_before_there_were_notes_goes_on() {
+async fn a_store_without_snapshots_is_migrated() {
     let engine = Engine::start().unwrap();
     let node = open(engine.url("postgres")).await;
     for index in 0..2 {
@@ -341,7 +341,7 @@ async fn a_store_from_before_there_were_notes_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_behind_a_commit_in_doubt_is_refused_in_time() {
+async fn commands_behind_a_commit_with_unknown_outcome_are_refused_in_time() {
     let engine = Engine::start().unwrap();
     let proxy = Proxy::start(engine.address()).await.unwrap();
     let node = open(engine.url_by(proxy.address(), "postgres")).await;
@@ -368,7 +368,7 @@ async fn who_waits_behind_a_commit_in_doubt_is_refused_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_behind_a_beginning_that_fails_is_not_written() {
+async fn statements_behind_a_failed_begin_are_not_executed() {
     let engine = Engine::start().unwrap();
     let proxy = Proxy::start(engine.address()).await.unwrap();
     let node = open(engine.url_by(proxy.address(), "postgres")).await;
@@ -388,7 +388,7 @@ async fn what_is_sent_behind_a_beginning_that_fails_is_not_written() {
 /// Nodes of several versions may share a store, and a run may be noted for weeks. Whoever has to change what is expected
 /// here gives notes another form (see `note.rs`), and reads both: before the release that writes the new one.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_noted_of_a_run_keeps_its_form() {
+async fn the_encoding_of_a_snapshot_is_stable() {
     let engine = Engine::start().unwrap();
     let node = open(engine.url("postgres")).await;
     let frames = [

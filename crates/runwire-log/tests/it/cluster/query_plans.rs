@@ -9,7 +9,7 @@ use super::failures::frame;
 const RUNS: usize = 400;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_to_a_young_store_costs_no_more_the_more_it_holds() {
+async fn writes_to_a_young_store_cost_the_same_however_much_it_holds() {
     // Nothing finds out what the tables hold.
     let settings = vec!["autovacuum=off".into()];
     let engine = Engine::start_with(PostgresOptions { settings, ..Default::default() }).unwrap();

@@ -22,7 +22,7 @@ fn said(stored: &StoredRecord) -> Option<(usize, usize)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nodes_send_to_shared_threads_without_waiting_is_there_once_and_in_its_order() {
+async fn pipelined_appends_of_several_nodes_to_shared_threads_are_stored_once_and_in_order() {
     let engine = Engine::start().unwrap();
     let mut nodes = Vec::new();
     for _ in 0..NODES {

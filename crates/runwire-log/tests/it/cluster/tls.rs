@@ -30,7 +30,7 @@ fn connections(engine: &Engine) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_way_is_secured_unless_the_address_forbids_it() {
+async fn connections_use_tls_unless_the_address_forbids_it() {
     let (engine, _file) = engine();
     for (query, is_secured) in [("", true), ("sslmode=require", true), ("sslmode=disable", false)] {
         let store = open(&engine, "localhost", query).await.unwrap();

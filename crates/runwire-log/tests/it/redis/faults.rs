@@ -27,7 +27,7 @@ async fn a_flushed_redis_carries_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gap_is_handed_on_as_it_is() {
+async fn a_gap_is_forwarded() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     a.publish(1, 1..=3);
@@ -39,7 +39,7 @@ async fn a_gap_is_handed_on_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_redis_is_left_and_found_again() {
+async fn a_killed_redis_is_reconnected() {
     let mut redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let _subscription = b.tail.follow(1, 0);
@@ -69,7 +69,7 @@ async fn a_node_starts_before_its_redis_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_redis_is_left_and_found_again_and_nobody_waits_for_it() {
+async fn a_paused_redis_is_reconnected_and_blocks_nothing() {
     let mut redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let _subscription = b.tail.follow(1, 0);
@@ -91,7 +91,7 @@ async fn a_paused_redis_is_left_and_found_again_and_nobody_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_went_by_while_a_node_was_cut_off_is_caught_up() {
+async fn entries_missed_while_disconnected_are_caught_up() {
     let redis = Redis::start().unwrap();
     let proxy = Proxy::start(redis.address()).await.unwrap();
     let a = Node::start(&redis).await;
@@ -118,7 +118,7 @@ async fn what_went_by_while_a_node_was_cut_off_is_caught_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_way_that_swallows_everything_is_left_and_found_again() {
+async fn a_connection_that_swallows_everything_is_replaced() {
     let redis = Redis::start().unwrap();
     let proxy = Proxy::start(redis.address()).await.unwrap();
     let a = Node::start_by(&redis.url_by(proxy.address()), "g").await;
@@ -144,7 +144,7 @@ async fn connections_that_redis_closes_are_opened_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_passed_over() {
+async fn malformed_entries_are_skipped() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     // Entries of somebody else, one that is not a stream, and names that are none of ours.

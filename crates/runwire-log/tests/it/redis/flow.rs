@@ -10,7 +10,7 @@ use runwire_log::limits;
 use super::nodes::{Node, arrival, published};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_node_publishes_every_node_that_follows_hears_in_order() {
+async fn every_subscriber_receives_published_entries_in_order() {
     let redis = Redis::start().unwrap();
     let (a, mut b, mut c) = (Node::start(&redis).await, Node::start(&redis).await, Node::start(&redis).await);
     let _subscription: Vec<_> =
@@ -48,7 +48,7 @@ async fn what_one_node_publishes_every_node_that_follows_hears_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_published_before_a_thread_was_followed_is_caught_up() {
+async fn entries_published_before_a_subscription_are_caught_up() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let count = limits::REDIS_CATCH_UP as u64 * 3 + 1;
@@ -61,7 +61,7 @@ async fn what_was_published_before_a_thread_was_followed_is_caught_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_that_is_left_is_heard_no_more_and_can_be_followed_again() {
+async fn an_unfollowed_thread_is_unsubscribed_and_can_be_followed_again() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let (first, second, _other) = (b.tail.follow(1, 0), b.tail.follow(1, 0), b.tail.follow(2, 0));
@@ -79,7 +79,7 @@ async fn a_thread_that_is_left_is_heard_no_more_and_can_be_followed_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_comes_late_is_no_error_and_is_heard() {
+async fn a_late_entry_is_received_without_an_error() {
     let redis = Redis::start().unwrap();
     let (a, c, mut b) = (Node::start(&redis).await, Node::start(&redis).await, Node::start(&redis).await);
     let _subscription = b.tail.follow(1, 4);
@@ -95,7 +95,7 @@ async fn an_entry_that_comes_late_is_no_error_and_is_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_too_large_is_left_to_the_store() {
+async fn a_body_that_is_too_large_is_not_published() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let _subscription = b.tail.follow(1, 0);
@@ -135,7 +135,7 @@ async fn ten_thousand_threads_need_two_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_generation_of_the_store_is_never_heard() {
+async fn entries_of_another_generation_are_never_received() {
     let redis = Redis::start().unwrap();
     let old = Node::start_by(&redis.url(), "old").await;
     let new = Node::start_by(&redis.url(), "new").await;
@@ -165,7 +165,7 @@ async fn redis_keeps_little_of_a_thread_and_forgets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tail_that_closes_sends_what_waits() {
+async fn a_tail_that_closes_publishes_its_queue() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let _subscription = b.tail.follow(1, 0);
@@ -178,7 +178,7 @@ async fn a_tail_that_closes_sends_what_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_hears_how_long_its_own_entries_take() {
+async fn a_node_measures_the_round_trip_of_its_entries() {
     let redis = Redis::start().unwrap();
     let a = Node::start(&redis).await;
     a.stats(|stats| stats.lag.is_some()).await;
@@ -203,7 +203,7 @@ async fn redis_is_reached_through_tls_if_it_is_trusted() {
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_refused_at_once() {
+async fn an_invalid_address_is_refused_at_once() {
     for url in ["", "localhost", "http://localhost", "redis://"] {
         let error = RedisTail::open(url, None, "g").err();
         assert!(matches!(error, Some(TailError::Address(_))), "{url}: {error:?}");

@@ -140,7 +140,7 @@ async fn readers_go_on_after_the_store_was_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_of_another_life_or_of_nobody_show_nothing() {
+async fn entries_of_another_generation_or_unknown_threads_show_nothing() {
     let fixture = Fixture::new();
     let (a, b) = (fixture.node().await, fixture.node().await);
     a.write("t", 10).await;

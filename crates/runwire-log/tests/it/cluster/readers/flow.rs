@@ -141,7 +141,7 @@ async fn write_each(node: &Node, threads: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_a_thread_that_is_not_there_yet_sees_it_come() {
+async fn a_reader_of_a_missing_thread_sees_it_once_it_is_created() {
     let fixture = Fixture::new();
     let (a, b, c) = (fixture.node().await, fixture.node().await, fixture.node_alone().await);
     let mut readers = [a.reader("t"), b.reader("t"), c.reader("t")];
