@@ -184,7 +184,7 @@ impl PgWriter {
         if let Err(AttemptError::Failed(_)) = &done
             && !self.txn.store.connection.is_closed()
         {
-            // Where also this fails the connection is gone, and with it the transaction.
+            // If this fails, too, the connection is gone, and with it the transaction.
             let _ = self.txn.store.connection.run("ROLLBACK");
         }
         done

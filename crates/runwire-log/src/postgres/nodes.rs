@@ -330,7 +330,7 @@ fn in_transaction(
     let result = work();
     match &result {
         Ok(Some(_)) => connection.run("COMMIT")?,
-        // Where also this fails the connection is gone, and with it the transaction.
+        // If this fails, too, the connection is gone, and with it the transaction.
         Ok(None) | Err(_) => drop(connection.run("ROLLBACK")),
     }
     result

@@ -22,7 +22,7 @@ impl SentAt {
     }
 }
 
-/// The store's time in the answer to a statement: the true time is that or a little later.
+/// An estimate of the store's clock, from the time in an answer: the true time is the estimate or a little earlier.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoreClock {
     store_time: Timestamp,

@@ -27,7 +27,7 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Looks which threads and runs the frames name, as far as that shows before they are worked out.
+    /// Collects the threads and runs that the frames name, as far as that is known before they are executed.
     pub(crate) fn of(append: Append) -> Self {
         let Target::Tenant(tenant) = append.target.clone() else {
             return Self { append, threads: Vec::new(), runs: Vec::new() };
@@ -60,7 +60,7 @@ impl<'a> Named<'a> {
     fn in_envelope(envelope: &'a Envelope, dialect: Dialect) -> Self {
         let run = envelope.run.as_deref().filter(|id| is_usable_id(id));
         let thread = envelope.thread.as_deref();
-        // Where an Agio frame names no thread, its run's id stands for one; the run itself knows better.
+        // An Agio frame without a thread has its run's id in its place; the run's own thread wins.
         let thread = thread.filter(|id| dialect != Dialect::Agio || Some(*id) != run);
         Self { thread, run }
     }
@@ -89,7 +89,7 @@ impl<S: TxnStore> Txn<S> {
         let written = self.write_to_tenant(&mut row, append)?;
         let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
         if accepted == 0 && self.heads.is_fresh_thread(&row) {
-            // Nothing came of it: as if it had not been asked.
+            // Nothing was written: drop the new thread.
             return Ok(written);
         }
         self.put_thread(row);
@@ -124,7 +124,7 @@ impl<S: TxnStore> Txn<S> {
         }))
     }
 
-    /// Writes a frame to the thread and the run that it names, and tells that thread and how far it is.
+    /// Writes a frame to the thread and the run that it names; returns that thread and its last `seq`.
     ///
     /// `aliases` are the runs that have another id here than the source gives them.
     fn merge_frame(
@@ -191,7 +191,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(()))
     }
 
-    /// Finds the thread that a frame names, or makes it.
+    /// Returns the thread that a frame names, created if missing.
     fn thread_named(&mut self, tenant: &Arc<str>, id: &str) -> StoreResult<S, Box<ThreadHead>> {
         let key = ThreadKey::new(tenant.clone(), id);
         match self.heads.take_thread(&self.store, &key)? {
@@ -200,7 +200,7 @@ impl<S: TxnStore> Txn<S> {
         }
     }
 
-    /// Finds the thread of a run that a frame names, or makes it.
+    /// Returns the thread of a run that a frame names, created if missing.
     fn thread_of_run_named(
         &mut self,
         tenant: &Arc<str>,
@@ -222,7 +222,7 @@ impl<S: TxnStore> Txn<S> {
         }
     }
 
-    /// Finds a run of a thread by its id.
+    /// Returns the route to a run of a thread by its id.
     fn route_to_run(&mut self, thread: &ThreadHead, run: &str) -> StoreResult<S, Option<Route>> {
         let key = RunKey::new(thread.key.tenant.clone(), run);
         let Some(head) = self.heads.take_run(&self.store, &key)? else { return Ok(None) };
@@ -232,7 +232,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(is_of_thread.then_some(route))
     }
 
-    /// Notes where a run is whose id was taken, so that frames that name nothing else find it.
+    /// Remembers the run whose id was taken, so that frames that name only that id find it.
     fn note_alias(
         &mut self,
         thread: &ThreadHead,

@@ -10,7 +10,7 @@ use crate::append::{Append, FrameIn, Stamp, Target};
 use crate::error::{AppendFault, FrameProblem, LogError};
 use crate::limits;
 
-/// Frames that are looked at to find out the dialect.
+/// Maximum number of frames that are inspected to detect the dialect.
 const DETECTED_FROM: usize = 16;
 
 /// Returns whether a frame is the end mark that many SSE servers write after their last event.
@@ -31,7 +31,7 @@ pub(crate) fn head_of(
     head_among(producers, name, limits::PRODUCERS)
 }
 
-/// Copies the head of a producer among at most so many.
+/// Copies the head of a producer, or makes one if there are fewer than `limit`.
 pub(crate) fn head_among(
     producers: &HashMap<String, ProducerHead>,
     name: &str,
@@ -44,7 +44,7 @@ pub(crate) fn head_among(
     }
 }
 
-/// Returns how many of the frames were written before.
+/// Checks epoch and index; returns how many of the frames are duplicates.
 pub(crate) fn check_stamp(
     producer: &mut ProducerHead,
     stamp: Option<&Stamp>,
@@ -66,19 +66,19 @@ pub(crate) fn check_stamp(
 pub(crate) enum Undecided {
     /// The whole append is refused.
     Refused(LogError),
-    /// A frame cannot be read at all.
+    /// A frame cannot be parsed.
     Fault(AppendFault),
 }
 
-/// Finds the decoder of a producer's frames: its own, the named dialect's, or the one they show.
+/// Returns the decoder of a producer's frames: its own, that of the named dialect, or of the detected one.
 ///
-/// There is none for frames that are nothing but end marks.
+/// Returns `None` if all frames are end marks.
 pub(crate) fn decoder_for(
     producer: &ProducerHead,
     append: &Append,
     skip: usize,
 ) -> Result<Option<Decoder>, Undecided> {
-    // The anonymous writers of a tenant are many, and each speaks what it speaks.
+    // The anonymous writers of a tenant are many, each with a dialect of its own.
     let is_anyone = append.stamp.is_none() && matches!(append.target, Target::Tenant(_));
     let pinned = producer.state.decoder.as_ref().filter(|_| !is_anyone);
     match (pinned, append.dialect) {

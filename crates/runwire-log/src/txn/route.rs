@@ -12,10 +12,10 @@ use crate::append::{Append, Appended, FrameIn};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
 
-/// Sessions and runs of a source that a thread's producer remembers.
+/// Maximum number of routes that a producer of a thread remembers.
 pub(crate) const ROUTES: usize = 64;
 
-/// What the sessions that frames name mean.
+/// How sessions that frames name map to threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sessions {
     /// Each has runs of its own in the thread.
@@ -24,7 +24,7 @@ pub(super) enum Sessions {
     AreThreads,
 }
 
-/// Where a frame goes.
+/// The run that a frame goes to.
 enum Choice {
     /// To a run that the producer has written to before.
     Known { at: usize },
@@ -45,7 +45,7 @@ impl<S: TxnStore> Txn<S> {
         let written = self.write_to_thread(&mut thread, append)?;
         let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
         if accepted == 0 && self.heads.is_fresh_thread(&thread) {
-            // Nothing came of it: as if it had not been asked.
+            // Nothing was written: drop the new thread.
             return Ok(written);
         }
         self.put_thread(thread);
@@ -135,7 +135,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(written)
     }
 
-    /// Finds the run that a frame belongs to among those that its producer has written to.
+    /// Chooses the run that a frame belongs to, among those that its producer has written to.
     fn choose(&mut self, routes: &[Route], envelope: &Envelope, dialect: Dialect) -> StoreResult<S, Choice> {
         let same_session = |route: &Route| {
             envelope.thread.is_none() || route.thread.is_none() || route.thread == envelope.thread
@@ -184,7 +184,7 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-/// Reads a frame into nowhere: only one that can be read may end a run and open another.
+/// Decodes a frame into a scratch state: only a valid frame may end a run and open another.
 fn try_elsewhere(decoder: &Decoder, frame: FrameIn<'_>) -> Result<(), FrameProblem> {
     let (mut state, window, mut entries) = (RunState::new("", ""), Window::default(), Vec::new());
     let mut weave = Weave::new(&mut state, &window, Authority::Producer, decoder.dialect(), 1, &mut entries);
@@ -192,12 +192,12 @@ fn try_elsewhere(decoder: &Decoder, frame: FrameIn<'_>) -> Result<(), FrameProbl
     Ok(decoder.clone().decode(opened, &mut weave)?)
 }
 
-/// Notes where a frame went, so that the next ones of its session and run follow it.
+/// Updates the route of a frame, so that the next ones of its session and run follow it.
 fn follow(routes: &mut Vec<Route>, known: Option<usize>, envelope: Envelope, to: i64) {
     let route = match known {
         Some(at) => {
             let mut route = routes.remove(at);
-            // What the source calls its run may be told later, or anew after an interrupt.
+            // The source may name its run later, or rename it after an interrupt.
             route.run = envelope.run.or(route.run);
             route.thread = route.thread.or(envelope.thread);
             route
@@ -207,7 +207,7 @@ fn follow(routes: &mut Vec<Route>, known: Option<usize>, envelope: Envelope, to:
     remember(routes, route);
 }
 
-/// Adds a route, and forgets the one that was not used for longest where there are too many.
+/// Adds a route, and drops the least recently used one if there are too many.
 pub(super) fn remember(routes: &mut Vec<Route>, route: Route) {
     if routes.len() == ROUTES {
         routes.remove(0);
