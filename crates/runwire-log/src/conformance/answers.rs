@@ -1,4 +1,4 @@
-//! A question has one answer: the first that is committed, whoever asks, races or restarts.
+//! An interaction has one answer: the first that is committed, also in races and across restarts.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn say(fixture: &Fixture<'_>, run_id: &str, answer: Answer) -> Result<Answ
     fixture.log.answer(&run(run_id), answer).await
 }
 
-/// The winner is told as such; whoever says something else is told what won.
+/// A different answer is refused with the one that won.
 pub async fn the_first_answer_wins_and_the_next_is_refused_with_it(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
@@ -72,7 +72,7 @@ pub async fn the_same_answer_of_the_same_person_succeeds_again(bed: &dyn Bed) {
     assert_eq!(fixture.records("r").await.len(), 3);
 }
 
-/// Of many who answer in the same moment one wins, and the others learn which.
+/// Of concurrent answers one wins, and the others are refused with it.
 pub async fn of_many_who_answer_at_once_one_wins(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for round in 0..40 {
@@ -100,7 +100,7 @@ pub async fn of_many_who_answer_at_once_one_wins(bed: &dyn Bed) {
     }
 }
 
-/// Only the answer to the last open question lets the run go on.
+/// Only the answer to the last open interaction resumes the run.
 pub async fn the_last_answer_resumes_the_run(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("a"), &asks("b")])).await;
@@ -113,7 +113,7 @@ pub async fn the_last_answer_resumes_the_run(bed: &dyn Bed) {
     assert_eq!(types[4..], ["interaction.resolved", "interaction.resolved", "run.resumed", "run.completed"]);
 }
 
-/// Nobody sees the run between two answers that were given together.
+/// No reader sees the run between two answers that were given together.
 pub async fn answers_that_are_given_together_are_one_record(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
@@ -135,7 +135,7 @@ pub async fn answers_that_are_given_together_are_one_record(bed: &dyn Bed) {
     assert_eq!(counts, [2, 2], "two answers; one, and the run goes on");
 }
 
-/// One answer that is refused changes nothing, wherever it stands among the others.
+/// A refused answer refuses all that were given with it.
 pub async fn of_answers_that_are_given_together_all_are_taken_or_none(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
@@ -153,7 +153,7 @@ pub async fn of_answers_that_are_given_together_all_are_taken_or_none(bed: &dyn 
     assert!(matches!(unknown, LogError::InteractionUnknown { interaction, .. } if interaction == "x"));
 }
 
-/// A run that has ended takes no answer, and returns which its question has.
+/// A closed run takes no answer; the refusal has the answer of its interaction.
 pub async fn a_closed_run_takes_no_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
@@ -172,7 +172,7 @@ pub async fn a_closed_run_takes_no_answer(bed: &dyn Bed) {
     assert_eq!((status, told.map(|told| told.decision)), ("cancelled", Some(Decision::Cancelled)));
 }
 
-/// What a run has not asked cannot be answered in it.
+/// An interaction that a run has not requested takes no answer.
 pub async fn an_unknown_interaction_takes_no_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
@@ -188,7 +188,7 @@ pub async fn an_unknown_interaction_takes_no_answer(bed: &dyn Bed) {
     assert_eq!((fixture.status("r").await, fixture.status("pending").await), ("suspended", "pending"));
 }
 
-/// A question that has expired takes no answer, also when no sweep has come by.
+/// An expired interaction takes no answer, also before the sweep.
 pub async fn an_expired_interaction_takes_no_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &expiring("q", "2020-01-01T00:00:00Z"), &asks("open")])).await;
@@ -203,7 +203,7 @@ pub async fn an_expired_interaction_takes_no_answer(bed: &dyn Bed) {
     );
 }
 
-/// A cancel and an answer in the same moment: the run ends cancelled or goes on, and the question is settled once.
+/// A concurrent cancel and answer: the run is cancelled or resumed, and the interaction resolved once.
 pub async fn a_cancel_races_an_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for round in 0..40 {
@@ -226,7 +226,7 @@ pub async fn a_cancel_races_an_answer(bed: &dyn Bed) {
     }
 }
 
-/// A question is found with everything that was asked, and its answer once it has one.
+/// An interaction is returned with its request, and its answer once it has one.
 pub async fn an_interaction_is_returned_with_its_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q"), &asks("q")])).await;

@@ -7,7 +7,7 @@ use super::fixture::{Fixture, STARTED, TENANT, delta, run, thread, to_run, to_ru
 use crate::error::LogError;
 use crate::info::{NewRun, NewThread, RunQuery};
 
-/// Txn in progress is protected, unless its end is asked for.
+/// An open run protects its thread, unless the deletion is forced.
 pub async fn a_thread_with_an_open_run_is_kept_unless_forced(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.closed_run("t", "r1", "x").await;
@@ -71,7 +71,7 @@ async fn gone(fixture: &Fixture<'_>) {
     );
 }
 
-/// Whoever follows the thread sees its last records, then that it is gone.
+/// A reader of the thread sees its last records, then that it is deleted.
 pub async fn readers_learn_of_a_deletion(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "r", &[STARTED])).await;
@@ -83,7 +83,7 @@ pub async fn readers_learn_of_a_deletion(bed: &dyn Bed) {
     assert!(tail.head().deleted);
 }
 
-/// What is written in the moment of a deletion is refused or goes with it; nothing of it comes back.
+/// Concurrent writes are refused or deleted with the thread; nothing of them reappears.
 pub async fn frames_of_the_same_moment_go_with_the_thread(bed: &dyn Bed) {
     let mut fixture = Fixture::open(bed).await;
     for round in 0..40 {
@@ -109,7 +109,7 @@ pub async fn frames_of_the_same_moment_go_with_the_thread(bed: &dyn Bed) {
     assert_eq!(fixture.status("other0").await, "running");
 }
 
-/// The rows of a large thread go bit by bit, over restarts, while others write.
+/// The rows of a large thread are removed step by step, across restarts, while others write.
 pub async fn a_deletion_survives_reopening(bed: &dyn Bed) {
     let mut fixture = Fixture::open(bed).await;
     for _ in 0..60 {

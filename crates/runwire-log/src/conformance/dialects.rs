@@ -1,4 +1,4 @@
-//! A producer's dialect is found out once, and its frames mean the same however they are cut into appends.
+//! A producer's dialect is detected once, and its frames mean the same however they are split into appends.
 
 use runwire_model::dialect::Dialect;
 
@@ -123,7 +123,7 @@ pub async fn gathered_arguments_are_found_across_appends_and_reopening(bed: &dyn
     .await;
 }
 
-/// What slots tell is passed over in the frames that follow them.
+/// What a slot contains is skipped in the frames that follow it.
 pub async fn slots_of_loom_export_in_pieces_mean_the_same(bed: &dyn Bed) {
     let source = [
         STARTED.to_owned(),

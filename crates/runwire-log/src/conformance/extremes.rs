@@ -1,4 +1,4 @@
-//! The longest, the largest and the oddest that may come.
+//! Extreme values: the longest ids, the largest numbers and frames, unusual characters.
 
 use runwire_model::Json;
 use runwire_model::event::Body;
@@ -42,7 +42,7 @@ pub async fn ids_may_be_any_text(bed: &dyn Bed) {
     }
 }
 
-/// What people and producers say may hold a NUL, which not every store can keep in a text.
+/// Texts may contain NUL, which not every store can hold.
 pub async fn a_nul_in_a_text_is_kept(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let message = Some("before\0after".to_owned());

@@ -1,4 +1,4 @@
-//! What is refused changes nothing, and hurts nobody else.
+//! A refused append changes nothing, and affects no other.
 
 use runwire_model::dialect::Dialect;
 

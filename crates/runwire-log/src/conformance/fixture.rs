@@ -1,4 +1,4 @@
-//! What the promises are tried on: a store, and short ways to write and read it.
+//! The fixture of the suite: an open store, with short helpers to write and read it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) const TENANT: &str = "tenant";
 
 pub(super) const STARTED: &str = r#"{"type":"run.started"}"#;
 pub(super) const COMPLETED: &str = r#"{"type":"run.completed"}"#;
-/// Of the wrong type where an id must stand.
+/// A frame with a field of the wrong type.
 pub(super) const BAD: &str = r#"{"type":"text.delta","message_id":7,"content":"x"}"#;
 
 /// A piece of text in the canonical dialect.
@@ -78,7 +78,7 @@ pub(super) fn types_of(record: &StoredRecord) -> Vec<&'static str> {
     record.record.entries.iter().map(|entry| entry.event.body.type_name()).collect()
 }
 
-/// What frames written to one run mean, found out in memory.
+/// Converts frames of one run in memory, for comparison.
 pub(super) fn meaning(
     thread: &str,
     run: &str,

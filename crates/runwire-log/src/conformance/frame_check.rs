@@ -1,4 +1,4 @@
-//! Frames are held against their dialect's document: refused where the append asks for it, else counted.
+//! Frames are checked against their dialect's document: violations are refused by a strict append, else counted.
 
 use runwire_model::dialect::Dialect;
 
@@ -20,7 +20,7 @@ fn content(sequence: u64) -> String {
     frame(sequence, "content", r#"{"content":"x"}"#)
 }
 
-/// A fixture of thinking that the document does not have.
+/// A stage of thinking that the document does not have.
 fn odd(sequence: u64) -> String {
     frame(sequence, "thinking", r#"{"content":"x","fixture":"dreaming"}"#)
 }
@@ -37,7 +37,7 @@ fn strict(append: Append) -> Append {
     Append { check: CheckMode::Refuse, ..append }
 }
 
-/// What came before stays written, and the refusal tells line, field, rule and section.
+/// The frames before stay written, and the refusal names line, field, rule and section.
 pub async fn a_strict_append_refuses_what_the_document_does_not_allow(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let body = strict(to_run("r", &[start(), content(1), odd(2), content(3)]));
@@ -57,7 +57,7 @@ pub async fn a_strict_append_refuses_what_the_document_does_not_allow(bed: &dyn 
     assert!(fixture.log.run(&run("new")).await.is_err());
 }
 
-/// The state of the check is stored with the run: an end without a start is told from one with it.
+/// The state of the check is stored with the run: an end needs its start, also in an earlier append.
 pub async fn a_strict_body_may_arrive_in_pieces(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(strict(to_run("r", &[start(), call(1, "tool_call_start")]))).await;
@@ -89,7 +89,7 @@ pub async fn a_frame_that_breaks_its_document_uses_up_no_index(bed: &dyn Bed) {
     assert_eq!(fixture.records("r").await.len(), 2);
 }
 
-/// Without being asked to refuse, everything is written; duplicates are counted once.
+/// A lenient append writes everything; duplicates are counted once.
 pub async fn a_violation_is_counted_once_as_a_warning(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let body =
@@ -148,7 +148,7 @@ pub async fn a_frame_that_would_begin_a_run_is_refused_before_anything_happens(b
     fixture.write(strict(to_thread("t", &[end]))).await;
 }
 
-/// What the server writes beside a producer is its own business.
+/// The server's own frames are not checked.
 pub async fn frames_that_are_not_to_be_checked_are_not(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(Append { check: CheckMode::Off, ..to_run("r", &[odd(1)]) }).await;

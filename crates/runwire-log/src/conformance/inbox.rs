@@ -1,4 +1,4 @@
-//! The inbox: every open question, newest first, and nothing else.
+//! The inbox: every open interaction, newest first, and nothing else.
 
 use super::Bed;
 use super::answers::asks;
@@ -22,7 +22,7 @@ fn names(page: &InteractionPage) -> Vec<String> {
     page.interactions.iter().map(name).collect()
 }
 
-/// Questions are listed by when they were asked, with filters, page by page.
+/// Interactions are listed by the time of their request, with filters and pages.
 pub async fn open_interactions_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let new = NewRun {
@@ -67,7 +67,7 @@ pub async fn open_interactions_are_listed_newest_first_with_filters_and_pages(be
     assert_eq!(names(&page(&fixture, all()).await), expected);
 }
 
-/// However a question is settled, it leaves the inbox.
+/// However an interaction is resolved, it leaves the inbox.
 pub async fn a_resolved_interaction_leaves_the_inbox(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for id in ["answered", "withdrawn", "cancelled", "deleted", "failed", "open"] {
@@ -96,7 +96,7 @@ pub async fn a_resolved_interaction_leaves_the_inbox(bed: &dyn Bed) {
     assert_eq!(found, expected);
 }
 
-/// A page of large questions ends early, and the next goes on.
+/// A page of large interactions ends early, and the next one continues.
 pub async fn large_interactions_make_small_pages(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let large = asks("q").replace("Who?", &"x".repeat(1 << 19));
@@ -109,7 +109,7 @@ pub async fn large_interactions_make_small_pages(bed: &dyn Bed) {
     assert_eq!((first.interactions.len() + rest.interactions.len(), rest.next), (12, None));
 }
 
-/// A question that moved here with its run waits here, and is answered here.
+/// An imported interaction is open here, and is answered here.
 pub async fn an_interaction_is_exported_with_its_run(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "r", &[STARTED, &asks("q"), &asks("answered")])).await;

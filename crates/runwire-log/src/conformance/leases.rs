@@ -1,4 +1,4 @@
-//! Every run ends: leases run out, questions expire.
+//! Every run ends: leases and interactions expire.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub async fn a_run_that_was_never_written_to_is_lost_too(bed: &dyn Bed) {
     fixture.create_run("next", Some("t")).await;
 }
 
-/// Whoever writes or says that it is there keeps its run.
+/// Writes and heartbeats renew the lease of a run.
 pub async fn writes_and_heartbeats_renew_a_lease(bed: &dyn Bed) {
     let lease = Duration::from_millis(1500);
     let fixture = Fixture::with(bed, Timing { lease, ..SHORT }).await;
@@ -65,7 +65,7 @@ pub async fn writes_and_heartbeats_renew_a_lease(bed: &dyn Bed) {
     }
 }
 
-/// A run that waits for a person waits as long as the question does, also after reopening.
+/// A suspended run waits until its interaction expires, also after reopening.
 pub async fn a_lease_pauses_while_an_interaction_is_open(bed: &dyn Bed) {
     let fixture = Fixture::with(bed, SHORT).await;
     fixture.write(to_run("r", &[STARTED, &asks("q", "2999-01-01T00:00:00Z")])).await;
@@ -89,7 +89,7 @@ pub async fn a_lease_pauses_while_an_interaction_is_open(bed: &dyn Bed) {
     fixture.sweep_until("r", "failed").await;
 }
 
-/// Only what has expired is resolved; when nothing is open any more, the run goes on.
+/// Only expired interactions are resolved; when none is open, the run resumes.
 pub async fn an_interaction_expires_alone_and_resumes_its_run(bed: &dyn Bed) {
     let fixture = Fixture::with(bed, Timing { lease: Duration::from_secs(600), ..SHORT }).await;
     let (past, week) = (asks("past", "2020-01-01T00:00:00Z"), asks("week", ""));
@@ -106,7 +106,7 @@ pub async fn an_interaction_expires_alone_and_resumes_its_run(bed: &dyn Bed) {
     fixture.write(to_run("one", &[COMPLETED])).await;
 }
 
-/// A question does not put off the end of a run that was asked to stop.
+/// An interaction does not delay the end of a cancelled run.
 pub async fn a_run_that_asks_after_a_cancel_is_still_stopped(bed: &dyn Bed) {
     let fixture = Fixture::with(bed, Timing { lease: Duration::from_secs(600), ..SHORT }).await;
     for id in ["r", "s"] {
@@ -121,7 +121,7 @@ pub async fn a_run_that_asks_after_a_cancel_is_still_stopped(bed: &dyn Bed) {
     fixture.sweep_until("s", "cancelled").await;
 }
 
-/// A server that was away blames no producer for it.
+/// Downtime of the server expires no lease.
 pub async fn every_lease_gets_a_full_term_after_reopening(bed: &dyn Bed) {
     let lease = Duration::from_millis(500);
     let fixture = Fixture::with(bed, Timing { lease, ..SHORT }).await;

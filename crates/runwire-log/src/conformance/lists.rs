@@ -1,4 +1,4 @@
-//! What can be asked about many runs and threads at once.
+//! Lists of runs and threads, and the ranges and contents of threads.
 
 use runwire_model::Timestamp;
 use runwire_model::record::Earlier;
@@ -16,7 +16,7 @@ async fn listed(fixture: &Fixture<'_>, query: RunQuery) -> Vec<String> {
     fixture.log.runs(query).await.expect("runs").into_iter().map(|run| run.run_id).collect()
 }
 
-/// Filters hold together, and a page begins after the last run of the one before.
+/// Filters are combined, and a page begins after the last run of the previous one.
 pub async fn runs_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
@@ -74,7 +74,7 @@ pub async fn runs_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) 
     assert_eq!(fixture.log.runs(unknown).await, Err(LogError::RunUnknown("none".into())));
 }
 
-/// Threads come like runs do.
+/// Threads are listed like runs.
 pub async fn threads_are_listed_newest_first_with_pages(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for id in ["a", "b", "c"] {
@@ -93,7 +93,7 @@ pub async fn threads_are_listed_newest_first_with_pages(bed: &dyn Bed) {
     assert_eq!(unknown, Err(LogError::ThreadUnknown("none".into())));
 }
 
-/// What a run and its thread are about is known from the request, and from the producer's start without one.
+/// The user message comes from the request, or else from the producer's start.
 pub async fn lists_contain_the_user_message(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let long = "长".repeat(1000);
@@ -125,7 +125,7 @@ pub async fn lists_contain_the_user_message(bed: &dyn Bed) {
     assert_eq!((latest.status, latest.at), (Status::Completed, ended));
 }
 
-/// Where runs lie is told in the order they began; one without a record lies nowhere.
+/// Ranges are returned in the order the runs began; a run without a record has none.
 pub async fn spans_are_the_ranges_of_the_runs_of_a_thread(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
@@ -140,7 +140,7 @@ pub async fn spans_are_the_ranges_of_the_runs_of_a_thread(bed: &dyn Bed) {
     assert_eq!(spans, [("a", 1, 4, true), ("late", 2, 3, false)]);
 }
 
-/// What was said before a place is told run by run, also where runs lie side by side.
+/// Messages before a `seq` are returned run by run, also of parallel runs.
 pub async fn messages_and_state_are_returned_as_of_any_seq(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;

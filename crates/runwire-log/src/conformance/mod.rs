@@ -33,12 +33,12 @@ use async_trait::async_trait;
 
 use crate::Log;
 
-/// How long a store waits for its producers.
+/// Durations of the leases of a store.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// How long a run may be silent.
+    /// Duration of a run's lease.
     pub lease: Duration,
-    /// How long a producer has to end a run that was asked to stop.
+    /// Grace period of a cancelled run.
     pub cancel_grace: Duration,
 }
 
@@ -54,7 +54,7 @@ pub trait Bed: Send + Sync {
     /// Opens the store.
     async fn open(&self, timing: Timing) -> Arc<dyn Log>;
 
-    /// Closes the store, whose only user hands it in, and opens it again.
+    /// Closes the store, whose only reference is passed, and opens it again.
     async fn reopen(&self, log: Arc<dyn Log>, timing: Timing) -> Arc<dyn Log>;
 }
 

@@ -1,4 +1,4 @@
-//! Runs whose server is gone.
+//! Orphaned runs, whose server is gone.
 
 use runwire_model::Json;
 
@@ -26,7 +26,7 @@ fn ids(left: &[OrphanedRun]) -> Vec<&str> {
     left.iter().map(|left| left.run.run_id.as_str()).collect()
 }
 
-/// Whoever asks after a server is gone gets what it left, with what it was given.
+/// After a server is gone, its open runs are claimed with the requests that created them.
 pub async fn an_orphan_is_claimed_once_and_only_after_its_server_is_gone(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for id in ["pending", "running", "more", "most"] {
@@ -58,7 +58,7 @@ pub async fn an_orphan_is_claimed_once_and_only_after_its_server_is_gone(bed: &d
     );
 }
 
-/// A name alone is a label: somebody else writes the run.
+/// An agent's name alone is a label: another program writes the run.
 pub async fn runs_that_no_server_started_or_that_ended_are_no_orphans(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let label = NewRun { is_started_here: false, ..started("label", "a") };
@@ -73,7 +73,7 @@ pub async fn runs_that_no_server_started_or_that_ended_are_no_orphans(bed: &dyn 
     assert_eq!(ids(&claim_orphans(&fixture, &["a"], 10).await), ["open"]);
 }
 
-/// Somebody must tell webhooks.
+/// One node must deliver webhooks.
 pub async fn a_store_that_is_open_alone_is_the_leader(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     assert!(fixture.log.is_leader());

@@ -26,7 +26,7 @@ fn names(notices: &[OutboxMessage]) -> Vec<String> {
     notices.iter().map(|notice| format!("{} {}", notice.run.id, notice.kind.name())).collect()
 }
 
-/// Each subscriber is told the events that it asked for, however they came about.
+/// Each subscriber receives the kinds of events that it subscribed to, whatever caused them.
 pub async fn subscribers_receive_their_kinds_of_events_and_nothing_else(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("before", &[STARTED, COMPLETED])).await;
@@ -47,7 +47,7 @@ pub async fn subscribers_receive_their_kinds_of_events_and_nothing_else(bed: &dy
     assert!(waiting(&fixture, "nobody").await.is_empty());
 }
 
-/// A notice is there after reopening, until it is said to be done.
+/// A message survives reopening, until it is marked as delivered.
 pub async fn an_outbox_message_stays_until_it_is_delivered(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
@@ -69,7 +69,7 @@ pub async fn an_outbox_message_stays_until_it_is_delivered(bed: &dyn Bed) {
     assert!(waiting(&fixture, "all").await.is_empty());
 }
 
-/// What was tried in vain comes after what is due, and says how long it waits.
+/// A failed message comes after those that are due, and has the time to wait.
 pub async fn a_failed_delivery_is_retried_later(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
@@ -90,7 +90,7 @@ pub async fn a_failed_delivery_is_retried_later(bed: &dyn Bed) {
     assert!(left[1].wait > Duration::from_secs(3000));
 }
 
-/// Of a deleted thread only the end that the deletion brought is told.
+/// Of a deleted thread only the end that the deletion caused is delivered.
 pub async fn the_end_of_a_deleted_thread_is_delivered(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
@@ -101,7 +101,7 @@ pub async fn the_end_of_a_deleted_thread_is_delivered(bed: &dyn Bed) {
     assert_eq!(names(&waiting(&fixture, "all").await), ["r run.cancelled"]);
 }
 
-/// What happened elsewhere was told there.
+/// Imported events were delivered by the other log.
 pub async fn imported_events_are_not_delivered(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "r", &[STARTED, COMPLETED])).await;

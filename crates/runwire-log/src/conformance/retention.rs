@@ -30,7 +30,8 @@ async fn window_before(fixture: &Fixture<'_>, id: &str, seq: u64) -> (Vec<ChatMe
     (window.messages(), window.state().map(|state| state.text().to_owned()))
 }
 
-/// Of each thread the runs go that ended long enough ago; a cursor into them is told where it may go on.
+/// Of each thread the runs are removed that ended long enough ago; a cursor into them is refused with the oldest
+/// valid one.
 pub async fn runs_that_ended_before_a_moment_are_removed(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     for id in ["r1", "r2"] {
@@ -62,7 +63,7 @@ pub async fn runs_that_ended_before_a_moment_are_removed(bed: &dyn Bed) {
     assert_eq!(fixture.log.trim(by_age(moment)).await, Ok(0));
 }
 
-/// By age, the runs go that ended so long ago by the store's clock, whatever that of whoever asks shows.
+/// By age, runs are removed that ended long enough ago by the store's clock, not the caller's.
 pub async fn runs_that_ended_so_long_ago_are_removed(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.closed_run("t", "r", "x").await;
@@ -75,7 +76,7 @@ pub async fn runs_that_ended_so_long_ago_are_removed(bed: &dyn Bed) {
     assert!(fixture.info("r").await.trimmed);
 }
 
-/// By size, the runs go that ended first, of whichever thread, and no more than it takes.
+/// By size, the runs that ended first are removed, of any thread, and no more than needed.
 pub async fn the_oldest_runs_go_until_the_rest_fits(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let text = "x".repeat(10_000);
@@ -94,7 +95,7 @@ pub async fn the_oldest_runs_go_until_the_rest_fits(bed: &dyn Bed) {
     assert_eq!(fixture.log.thread(&thread("t")).await.expect("the thread").oldest, 10);
 }
 
-/// What waits for its rows to go is not counted, and nothing goes in its place.
+/// Rows that wait to be removed are not counted, and nothing else is removed instead.
 pub async fn trimming_again_at_once_removes_no_more(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let text = "x".repeat(10_000);
@@ -109,7 +110,7 @@ pub async fn trimming_again_at_once_removes_no_more(bed: &dyn Bed) {
     assert!(!fixture.info("r3").await.trimmed);
 }
 
-/// Only the beginning of a thread goes: an open run keeps what follows it.
+/// Only the beginning of a thread is removed: an open run keeps what follows it.
 pub async fn records_after_an_open_run_are_kept(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
@@ -124,7 +125,7 @@ pub async fn records_after_an_open_run_are_kept(bed: &dyn Bed) {
     assert_eq!(fixture.log.trim(by_age(ALL)).await, Ok(2));
 }
 
-/// Runs that share a stretch of the thread go together or not at all.
+/// Overlapping runs are removed together or not at all.
 pub async fn runs_side_by_side_go_together(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;

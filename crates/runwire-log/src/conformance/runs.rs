@@ -1,4 +1,4 @@
-//! The life of a run: made, written, stopped, closed.
+//! The life cycle of a run: created, written, cancelled, closed.
 
 use runwire_model::Json;
 use runwire_model::event::Body;
@@ -56,7 +56,7 @@ pub async fn creating_a_run_twice_in_the_same_words_gives_it_again(bed: &dyn Bed
     assert!(minted.new && !minted.value.run_id.is_empty());
 }
 
-/// Whoever repeats an attempt is told that it has made the run, and nobody else is.
+/// A repeated attempt reports the run that it has created as new; another request does not.
 pub async fn a_repeated_attempt_reports_its_run_as_new(bed: &dyn Bed) {
     let mut fixture = Fixture::open(bed).await;
     let attempt = |name: &str| NewRun { attempt: Some(name.into()), ..new("r", "hi") };
@@ -176,7 +176,7 @@ pub async fn producers_cannot_forge_what_belongs_to_people(bed: &dyn Bed) {
     assert_eq!((info.status.as_str(), &*info.summary.interactions[0].status), ("running", "cancelled"));
 }
 
-/// Nobody works on a run that nothing was written to; its first record is the server's.
+/// A run without records has no producer to ask: its first record is the server's.
 pub async fn a_cancelled_pending_run_is_closed_at_once(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.log.create_run(new("r", "hi")).await.expect("the run");
@@ -223,7 +223,7 @@ pub async fn a_cancelled_running_run_is_asked_first(bed: &dyn Bed) {
     );
 }
 
-/// A run that waits for a person ends at once, and its question with it.
+/// A suspended run ends at once, and its interaction with it.
 pub async fn a_cancelled_suspended_run_is_closed_at_once(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, ASKS])).await;
@@ -235,7 +235,7 @@ pub async fn a_cancelled_suspended_run_is_closed_at_once(bed: &dyn Bed) {
     assert_eq!(fixture.types("r").await[3..], ["interaction.resolved", "run.cancelled"]);
 }
 
-/// Stopping what has ended tells how it ended.
+/// Cancelling a closed run returns how it ended.
 pub async fn cancelling_a_closed_run_returns_it_unchanged(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.closed_run("t", "r", "x").await;

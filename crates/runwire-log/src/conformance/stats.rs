@@ -1,4 +1,4 @@
-//! Statistics: what was written, what is open, what waits.
+//! Statistics: writes, open runs and the outbox.
 
 use super::Bed;
 use super::answers::asks;
@@ -6,7 +6,7 @@ use super::fixture::{COMPLETED, Fixture, STARTED, to_run};
 use crate::outbox::{OutboxKind, Subscriber};
 use crate::stats::SubscriberBacklog;
 
-/// What is written is counted from zero, and what is open is counted wherever it came from.
+/// Writes are counted from zero; open runs are counted whoever wrote them.
 pub async fn statistics_count_writes_and_open_runs(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let all = Subscriber { name: "all".to_owned(), kinds: OutboxKind::ALL.to_vec() };
@@ -33,7 +33,7 @@ pub async fn statistics_count_writes_and_open_runs(bed: &dyn Bed) {
     assert_eq!((anew.written.records, &anew.backlog), (0, &stats.backlog));
 }
 
-/// A log that is open says that it can be used, and one that was closed that it cannot.
+/// An open log is healthy, a closed one is not.
 pub async fn health_reports_whether_the_log_can_be_used(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let open = fixture.log.health().await;

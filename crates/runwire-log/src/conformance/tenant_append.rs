@@ -184,7 +184,7 @@ pub async fn a_session_of_a_deleted_thread_is_refused(bed: &dyn Bed) {
     assert_eq!(owners(&fixture, "c").await.len(), 2);
 }
 
-/// Runs that lie side by side in one thread are told apart by their sessions, which are their ids where none is said.
+/// Parallel runs of a thread are distinguished by their sessions, which default to their ids.
 pub async fn runs_of_a_parallel_thread_have_sessions_of_their_own(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;

@@ -1,4 +1,4 @@
-//! A thread moves to another log whole, and goes on there as if nothing had happened.
+//! A thread is exported and imported completely, and continues in the other log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn exported(log: &Arc<dyn Log>, key: &ThreadKey, run: Option<&str>) -> Vec
     }
 }
 
-/// Takes items in as lines, a few at a time.
+/// Imports items as lines, a few at a time.
 async fn import(log: &Arc<dyn Log>, key: &ThreadKey, items: &[TransferItem]) -> Imported {
     let mut sum = Imported::default();
     let numbered = items.iter().enumerate().map(|(at, item)| {
@@ -148,7 +148,7 @@ pub async fn an_imported_run_continues_as_if_it_were_written_here(bed: &dyn Bed)
     assert_eq!(meaning(&moved), meaning(&here));
 }
 
-/// Runs side by side keep their order, and stay open.
+/// Parallel runs keep their order, and stay open.
 pub async fn a_parallel_thread_is_exported_with_its_parallel_runs(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.create_parallel_thread("t").await;
@@ -183,7 +183,7 @@ pub async fn a_producer_of_a_whole_thread_continues_after_the_import(bed: &dyn B
     assert_eq!(fixture.log.spans(&there("t")).await.expect("the thread").len(), 1);
 }
 
-/// What is there is compared and passed over; an import that was cut off is completed.
+/// Existing items are compared and skipped; an interrupted import is completed.
 pub async fn repeating_an_import_changes_nothing_and_completes_what_was_cut_off(bed: &dyn Bed) {
     let fixture = Fixture::with(bed, Timing { lease: Duration::from_millis(1), ..Timing::default() }).await;
     fixture.closed_run("t", "r1", "a").await;
@@ -248,7 +248,7 @@ pub async fn an_invalid_item_is_refused_with_its_line(bed: &dyn Bed) {
     assert_eq!(gone.map(|_| ()), Err(LogError::ThreadDeleted("t".into())));
 }
 
-/// What retention left moves with the messages and the state before it, and with the ids that are used up.
+/// What retention left is exported with the messages and the state before it, and with all used ids.
 pub async fn a_trimmed_thread_is_exported_with_its_base_state(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let state = r#"{"type":"state.snapshot","state":{"n":1e2}}"#.to_owned();

@@ -1,4 +1,4 @@
-//! Questions in a store of an older version, after a crash, and over a week.
+//! Interactions in a store of an older version, after a crash, and over a week.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

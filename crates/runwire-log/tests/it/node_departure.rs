@@ -1,4 +1,4 @@
-//! Nodes that go, what they leave, and who keeps house then.
+//! Nodes that leave or crash: orphaned runs, the next leader, and cleanup.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,7 @@ async fn each_orphan_is_claimed_by_one_node_once_its_own_is_gone() {
     assert_eq!(taken, all);
 }
 
-/// Takes up some runs, and nothing once every run belongs to a node that is there.
+/// Claims some runs; returns none once every run belongs to a live node.
 async fn left_of(node: &PostgresLog) -> Option<Vec<String>> {
     loop {
         let is_gone = node.nodes().alive == 2;

@@ -1,4 +1,4 @@
-//! What is special about a store that is one SQLite file.
+//! Properties of a store in one SQLite file: locking, migration, crashes and cleanup.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

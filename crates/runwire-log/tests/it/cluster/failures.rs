@@ -1,4 +1,4 @@
-//! Nodes whose Postgres is away, silent or cut off: what was acknowledged is there once, what was refused is not.
+//! Outages of Postgres: acknowledged records are stored once, refused ones are not.
 
 mod writers;
 

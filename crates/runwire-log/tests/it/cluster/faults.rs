@@ -1,4 +1,4 @@
-//! A store that holds or is asked what it should not: it costs whoever asks, and nobody else.
+//! Unreadable rows, clashing names and invalid data affect only the commands that concern them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How a store is, asked by many at once.
+//! Concurrent health checks of a store.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A node works ahead of its locks, and notes runs in the rows of their threads: nobody else notices.
+//! Optimistic commits, and snapshots of runs in the rows of their threads, are invisible to callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,8 @@ fn accepted(appended: Result<Appended, LogError>) -> (u64, u64) {
     (appended.accepted, appended.duplicates)
 }
 
-/// How many threads have a note.
-const NOTED: &str = "SELECT count(*) FROM thread WHERE snapshot_run IS NOT NULL AND snapshot IS NOT NULL";
+/// Counts threads with a snapshot.
+const SNAPSHOTS: &str = "SELECT count(*) FROM thread WHERE snapshot_run IS NOT NULL AND snapshot IS NOT NULL";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_node_reads_the_snapshot_of_a_run() {
@@ -50,7 +50,7 @@ async fn every_node_reads_the_snapshot_of_a_run() {
     for index in 0..5 {
         one.append(counted("run", 0, index)).await.unwrap();
     }
-    assert_eq!(sql(&engine, NOTED), "1", "the run's row is written with every commit");
+    assert_eq!(sql(&engine, SNAPSHOTS), "1", "the run's row is written with every commit");
     assert_eq!(sql(&engine, "SELECT last_seq FROM run"), "1", "its row was left behind");
     let thread = ThreadKey::new("tenant", "run");
     let info = other.run(&run("run")).await.unwrap();
@@ -67,7 +67,7 @@ async fn every_node_reads_the_snapshot_of_a_run() {
     assert_eq!(other.run(&run("run")).await.unwrap().last_seq, 7);
     // The end writes the run's own rows.
     one.append(Append { end: true, ..counted("run", 0, 7) }).await.unwrap();
-    assert_eq!(sql(&engine, NOTED), "0");
+    assert_eq!(sql(&engine, SNAPSHOTS), "0");
     let info = other.run(&run("run")).await.unwrap();
     assert_eq!(info.status.as_str(), "completed");
     assert_eq!(sql(&engine, "SELECT last_seq FROM run"), info.last_seq.to_string());
@@ -91,7 +91,7 @@ async fn a_thread_has_the_snapshot_of_one_run_and_all_are_current() {
         let name = names[index as usize % 3];
         assert_eq!(accepted(other.append(write(name, index)).await), (0, 1));
     }
-    assert_eq!(sql(&engine, NOTED), "1");
+    assert_eq!(sql(&engine, SNAPSHOTS), "1");
     for (at, name) in names.into_iter().enumerate() {
         let info = other.run(&run(name)).await.unwrap();
         assert_eq!((info.summary.records, info.last_seq), (4, 10 + at as u64), "{name}");
@@ -103,7 +103,7 @@ async fn a_thread_has_the_snapshot_of_one_run_and_all_are_current() {
         one.append(Append { end: true, ..write(name, 5) }).await.unwrap();
         assert_eq!(other.run(&run(name)).await.unwrap().status.as_str(), "completed");
     }
-    assert_eq!(sql(&engine, NOTED), "0");
+    assert_eq!(sql(&engine, SNAPSHOTS), "0");
     let spans = other.spans(&ThreadKey::new("tenant", "thread")).await.unwrap();
     assert!(spans.iter().all(|span| !span.open && span.last_seq >= 16), "{spans:?}");
 }
@@ -113,14 +113,14 @@ async fn a_refusal_based_on_stale_heads_is_never_returned() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
     for node in [&one, &other] {
-        // Both have it at hand now.
+        // Both have it cached now.
         let info = node.append(counted("run", 0, 0)).await.unwrap();
         assert_eq!(info.last_seq, 1);
     }
     for round in 0..20 {
         let (here, there) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
         assert_eq!(accepted(here.append(counted("run", round, round + 1)).await), (1, 0));
-        // For what it has at hand this would leave a gap; the one after would be new; and the epoch would be too old.
+        // For what it has cached this would leave a gap; the one after would be new; and the epoch would be too old.
         assert_eq!(accepted(there.append(counted("run", round, round + 1)).await), (0, 1));
         if round > 0 {
             let fenced = here.append(counted("run", round - 1, round + 2)).await;
@@ -129,7 +129,7 @@ async fn a_refusal_based_on_stale_heads_is_never_returned() {
     }
     let gap = one.append(counted("run", 19, 30)).await;
     assert_eq!(gap, Err(LogError::ProducerGap { expected: 21, got: 30 }));
-    // One ends it, and the other still has it at hand as open.
+    // One ends it, and the other still has it cached as open.
     other.append(Append { end: true, ..counted("run", 19, 21) }).await.unwrap();
     let late = one.append(counted("run", 19, 22)).await.unwrap();
     assert_eq!(late.accepted, 0, "{late:?}");
@@ -237,7 +237,7 @@ async fn commands_to_an_unavailable_store_are_refused_with_a_known_outcome() {
         }
     }
     tokio::task::block_in_place(|| engine.kill());
-    // All of it is at hand, and the time is known: nothing has to be looked up.
+    // All of it is cached, and the time is known: nothing has to be looked up.
     let asked = names.iter().map(|name| node.append(frame(name, "third")));
     for answer in futures_util::future::join_all(asked).await {
         assert!(matches!(answer, Err(LogError::Unavailable(_))), "{answer:?}");
@@ -259,7 +259,7 @@ async fn a_run_with_a_snapshot_is_exported_trimmed_claimed_and_deleted_as_any_ot
     for index in 0..4 {
         one.append(counted("run", 0, index)).await.unwrap();
     }
-    assert_eq!(sql(&engine, NOTED), "1");
+    assert_eq!(sql(&engine, SNAPSHOTS), "1");
     let thread = ThreadKey::new("tenant", "run");
     let exported = |node: Arc<PostgresLog>| {
         let thread = thread.clone();
@@ -275,9 +275,9 @@ async fn a_run_with_a_snapshot_is_exported_trimmed_claimed_and_deleted_as_any_ot
     let left = other.claim_orphans(&["a"], 10).await.unwrap();
     assert_eq!((left.len(), left[0].run.last_seq, left[0].run.summary.records), (1, 4, 4));
     assert_eq!(accepted(other.append(counted("run", 1, 4)).await), (1, 0));
-    assert_eq!(sql(&engine, NOTED), "1");
+    assert_eq!(sql(&engine, SNAPSHOTS), "1");
     other.delete_thread(&thread, true).await.unwrap();
-    assert_eq!(sql(&engine, NOTED), "0");
+    assert_eq!(sql(&engine, SNAPSHOTS), "0");
     assert!(matches!(other.run(&run("run")).await, Err(LogError::ThreadDeleted(_))));
 }
 
@@ -292,8 +292,8 @@ async fn a_run_whose_lease_expires_while_it_has_a_snapshot_is_closed_with_all_it
     assert_eq!(other.sweep().await, Ok(1));
     let info = one.run(&run("run")).await.unwrap();
     assert_eq!((info.status.as_str(), info.last_seq), ("failed", 5));
-    assert_eq!(sql(&engine, NOTED), "0");
-    // The one that has it at hand as open learns of it.
+    assert_eq!(sql(&engine, SNAPSHOTS), "0");
+    // The one that has it cached as open learns of it.
     let late = one.append(counted("run", 0, 4)).await.unwrap();
     assert!(late.accepted == 0 && late.fault.is_some(), "{late:?}");
 }
@@ -385,8 +385,8 @@ async fn statements_behind_a_failed_begin_are_not_executed() {
     assert_eq!(node.append(counted("run", 0, 2)).await.unwrap().last_seq, 3);
 }
 
-/// Nodes of several versions may share a store, and a run may be noted for weeks. Whoever has to change what is expected
-/// here gives notes another form (see `note.rs`), and reads both: before the release that writes the new one.
+/// Nodes of several versions may share a store, and a run may have a snapshot for weeks. A change of what is expected
+/// here needs a new version of the encoding (see `run_snapshot.rs`), and reads both: before the release that writes the new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_encoding_of_a_snapshot_is_stable() {
     let engine = Engine::start().unwrap();
@@ -407,10 +407,10 @@ async fn the_encoding_of_a_snapshot_is_stable() {
         append.frames.push(1, None, line.as_bytes());
         assert_eq!(accepted(node.append(append).await), (1, 0), "{line}");
     }
-    assert_eq!(sql(&engine, "SELECT encode(snapshot, 'hex') FROM thread"), NOTE);
+    assert_eq!(sql(&engine, "SELECT encode(snapshot, 'hex') FROM thread"), SNAPSHOT);
 }
 
-const NOTE: &str = "0208af010372756e0372756e0100000106706c616e2e3104706c616e0001016300000001067365617263680005010500\
+const SNAPSHOT: &str = "0208af010372756e0372756e0100000106706c616e2e3104706c616e0001016300000001067365617263680005010500\
     000000000101000001016d0004ffcc92e3f9fcfe45d8abbcc483fbc1ae1300000100000100090001080003a38588b0c8\
     a9fab1af01d8e687b0c889f8b1af01f2df87b0c8c9f7b1af0100080c01000103040701000001cf9af98ce0f8a0fa8901\
     00060100000000000100010001016d0001017400010163000106706c616e2e3100000001017000085c7b226465636f64\

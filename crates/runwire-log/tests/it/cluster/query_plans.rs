@@ -1,4 +1,4 @@
-//! A writer finds rows by their keys, also in a store that is so young that Postgres knows nothing of it.
+//! Writers use index scans, also in a young store without statistics.
 
 use runwire_engines::{Postgres as Engine, PostgresOptions};
 use runwire_log::Log;

@@ -1,4 +1,4 @@
-//! Nodes that write to the same threads at the same time: each puts off what another holds, and nothing is lost by that.
+//! Nodes write to the same threads concurrently: each defers commands for locked threads, and nothing is lost.
 
 use std::collections::VecDeque;
 

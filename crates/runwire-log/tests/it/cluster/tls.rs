@@ -1,4 +1,4 @@
-//! The way to Postgres is secured as its address says, in libpq's words.
+//! TLS to Postgres, as the address requests it in libpq's terms.
 
 use runwire_engines::{Postgres as Engine, PostgresOptions};
 use runwire_log::Log;

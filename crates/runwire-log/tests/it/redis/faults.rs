@@ -1,4 +1,4 @@
-//! What a Redis that is not well costs: entries, which the store has, and never the tail.
+//! Faults of Redis cost entries, which the store has, and never the tail.
 
 use runwire_engines::{Mode, Proxy, Redis};
 use runwire_log::cluster::redis::{LinkStatus, RedisLinks, RedisTailStats};

@@ -1,4 +1,4 @@
-//! What a Redis that is well carries.
+//! The live tail over a healthy Redis.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Nodes that are written to all the time, and what must hold of it afterwards.
+//! Continuous writers on several nodes, and the invariants that hold afterwards.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ impl Nodes {
         self.0[node].clone()
     }
 
-    /// Writes on all nodes until it is told to stop.
+    /// Writes on all nodes until it is stopped.
     pub(super) fn write(&self) -> Writing {
         let (answers, stop) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
         let counts: Vec<Arc<AtomicUsize>> = self.0.iter().map(|_| Arc::default()).collect();
@@ -62,7 +62,7 @@ impl Nodes {
     }
 }
 
-/// One frame that nobody else sends.
+/// Makes a unique frame.
 pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
     let mut frames = FrameBatch::default();
     frames.push(1, None, format!(r#"{{"type":"custom","name":"it","value":"{value}"}}"#).as_bytes());
@@ -81,7 +81,7 @@ pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
 
 type Answers = Vec<(String, String, Result<(), LogError>)>;
 
-/// Writers that are at work.
+/// Running writers.
 pub(super) struct Writing {
     nodes: Vec<Arc<dyn Log>>,
     answers: Arc<Mutex<Answers>>,

@@ -1,4 +1,4 @@
-//! What readers see when Redis or the store is not well: everything, later.
+//! During faults of Redis or the store readers see everything, later.
 
 use runwire_engines::{Mode, Proxy, Redis};
 use runwire_log::{Log, ThreadKey};

@@ -1,4 +1,4 @@
-//! What readers see when all is well.
+//! Readers see commits of all nodes while all is well.
 
 use runwire_log::{Log, ThreadKey};
 
