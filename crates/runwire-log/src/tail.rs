@@ -356,7 +356,7 @@ mod tests {
         assert_eq!((tail.head().seq, after(&tail, 7), after(&tail, 8)), (9, None, Some(vec![9])));
         tail.skip_to(5);
         assert_eq!(tail.newest(), Some(9));
-        // The store has nothing of what was told.
+        // The store has none of the reported records.
         tail.forget_reported(11);
         assert_eq!(tail.missing(), Some((9, 12)));
         tail.forget_reported(12);

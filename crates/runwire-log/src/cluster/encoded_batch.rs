@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn an_encoded_batch_is_decoded_also_from_the_middle() {
         let encoded = records(4..=9);
-        let told = EncodedBatch::encode(7, &encoded).unwrap().into_entry();
-        assert_eq!((told.thread, told.first, told.last), (7, 4, 9));
+        let entry = EncodedBatch::encode(7, &encoded).unwrap().into_entry();
+        assert_eq!((entry.thread, entry.first, entry.last), (7, 4, 9));
         for after in 0..9 {
-            let decoded = decode(told.body.clone(), 4, 9, after).unwrap();
+            let decoded = decode(entry.body.clone(), 4, 9, after).unwrap();
             let left = encoded.iter().map(|(_, stored)| stored.clone()).filter(|one| one.record.seq > after);
             assert_eq!(decoded, left.collect::<Vec<_>>());
         }
@@ -129,11 +129,11 @@ mod tests {
 
     #[test]
     fn a_batch_that_is_not_the_announced_one_is_refused() {
-        let told = EncodedBatch::encode(7, &records(4..=9)).unwrap().into_entry();
-        assert!(decode(told.body.clone(), 3, 9, 0).is_err());
-        assert!(decode(told.body.clone(), 4, 10, 0).is_err());
-        for cut in 0..told.body.len() {
-            assert!(decode(told.body.slice(..cut), 4, 9, 0).is_err());
+        let entry = EncodedBatch::encode(7, &records(4..=9)).unwrap().into_entry();
+        assert!(decode(entry.body.clone(), 3, 9, 0).is_err());
+        assert!(decode(entry.body.clone(), 4, 10, 0).is_err());
+        for cut in 0..entry.body.len() {
+            assert!(decode(entry.body.slice(..cut), 4, 9, 0).is_err());
         }
         assert!(decode(Bytes::from_static(&[255; 40]), 1, 1, 0).is_err());
     }

@@ -38,10 +38,10 @@ pub async fn the_first_answer_wins_and_the_next_is_refused_with_it(bed: &dyn Bed
     let won = say(&fixture, "r", answer("q", r#"{"a":1}"#)).await.expect("the first");
     assert!(won.new && won.run.status.as_str() == "running");
     let another = say(&fixture, "r", answer("q", r#"{"a":2}"#)).await;
-    let Err(LogError::InteractionClosed { answer: told, .. }) = another else { panic!("{another:?}") };
-    assert_eq!(*told, won.answer);
-    assert_eq!((told.decision, told.by.as_deref()), (Decision::Submitted, Some("ann")));
-    assert_eq!(told.values.as_ref().map(Json::text), Some(r#"{"a":1}"#));
+    let Err(LogError::InteractionClosed { answer: winner, .. }) = another else { panic!("{another:?}") };
+    assert_eq!(*winner, won.answer);
+    assert_eq!((winner.decision, winner.by.as_deref()), (Decision::Submitted, Some("ann")));
+    assert_eq!(winner.values.as_ref().map(Json::text), Some(r#"{"a":1}"#));
     assert_eq!(fixture.types("r").await[3..], ["interaction.resolved", "run.resumed"]);
     let info = &fixture.info("r").await.summary.interactions[0];
     assert_eq!(info.status, "submitted");
@@ -86,16 +86,16 @@ pub async fn of_many_who_answer_at_once_one_wins(bed: &dyn Bed) {
             racing.push(tokio::spawn(async move { log.answer(&key, answer).await }));
         }
         let mut winners = Vec::new();
-        let mut told = Vec::new();
+        let mut refusals = Vec::new();
         for answered in racing {
             match answered.await.expect("a task") {
                 Ok(answered) => winners.push(answered.answer),
-                Err(LogError::InteractionClosed { answer, .. }) => told.push(*answer),
+                Err(LogError::InteractionClosed { answer, .. }) => refusals.push(*answer),
                 Err(other) => panic!("{other}"),
             }
         }
-        assert_eq!((winners.len(), told.len()), (1, 7), "round {round}");
-        assert!(told.iter().all(|answer| *answer == winners[0]));
+        assert_eq!((winners.len(), refusals.len()), (1, 7), "round {round}");
+        assert!(refusals.iter().all(|answer| *answer == winners[0]));
         assert_eq!(fixture.types(&id).await[3..], ["interaction.resolved", "run.resumed"]);
     }
 }
@@ -123,7 +123,7 @@ pub async fn answers_that_are_given_together_are_one_record(bed: &dyn Bed) {
     let said: Vec<_> = answered.iter().filter_map(|answered| answered.answer.values.clone()).collect();
     assert_eq!(said.iter().map(Json::text).collect::<Vec<_>>(), [r#"{"n":3}"#, r#"{"n":1}"#]);
     let fixture = fixture.reopen().await;
-    // One that was given before is told as it is beside one that is new.
+    // An answer that was given before succeeds beside a new one.
     let rest = vec![both[0].clone(), answer("b", "{}")];
     let answered = fixture.log.answer_all(&run("r"), rest.clone()).await.expect("the rest");
     assert_eq!(answered.iter().map(|answered| answered.new).collect::<Vec<_>>(), [false, true]);
@@ -193,7 +193,7 @@ pub async fn an_expired_interaction_takes_no_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &expiring("q", "2020-01-01T00:00:00Z"), &asks("open")])).await;
     let refused = say(&fixture, "r", answer("q", "{}")).await;
-    let Err(LogError::InteractionClosed { answer: told, .. }) = refused else { panic!("{refused:?}") };
+    let Err(LogError::InteractionClosed { answer: winner, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(told.decision, Decision::Expired);
     assert_eq!(fixture.status("r").await, "suspended");
     assert!(say(&fixture, "r", answer("open", "{}")).await.is_ok_and(|answered| answered.new));

@@ -16,7 +16,7 @@ pub async fn statistics_count_writes_and_open_runs(bed: &dyn Bed) {
     fixture.write(to_run("running", &[STARTED])).await;
     fixture.write(to_run("suspended", &[STARTED, &asks])).await;
     fixture.write(to_run("closed", &[STARTED, COMPLETED])).await;
-    let stats = fixture.log.stats().await.expect("figures");
+    let stats = fixture.log.stats().await.expect("statistics");
     assert_eq!((stats.pending, stats.running, stats.suspended), (1, 1, 1));
     assert_eq!(stats.interactions, 1);
     let written = &stats.written;
@@ -28,7 +28,7 @@ pub async fn statistics_count_writes_and_open_runs(bed: &dyn Bed) {
     assert_eq!(stats.backlog, [SubscriberBacklog { subscriber: "all".to_owned(), messages: 2, retried: 0 }]);
     assert!(stats.store_bytes > 0);
     let fixture = fixture.reopen().await;
-    let anew = fixture.log.stats().await.expect("figures");
+    let anew = fixture.log.stats().await.expect("statistics");
     assert_eq!((anew.pending, anew.running, anew.suspended, anew.interactions), (1, 1, 1, 1));
     assert_eq!((anew.written.records, &anew.backlog), (0, &stats.backlog));
 }

@@ -187,8 +187,8 @@ mod tests {
         assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
         assert_eq!(address.config.get_password(), Some(&b"pass?word"[..]));
         for hidden in ["host=host sslmode=require", "postgres://host/db?ssl%6dode=require"] {
-            let told = PgAddress::parse(hidden).err().unwrap();
-            assert!(told.contains("`sslmode`"), "{told}");
+            let error = PgAddress::parse(hidden).err().unwrap();
+            assert!(error.contains("`sslmode`"), "{error}");
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn errors_of_an_address_do_not_contain_its_password() {
-        let told = PgAddress::parse("postgres://user:secret@host:port/db").err().unwrap();
-        assert!(!told.contains("secret"), "{told}");
+        let error = PgAddress::parse("postgres://user:secret@host:port/db").err().unwrap();
+        assert!(!error.contains("secret"), "{error}");
     }
 }

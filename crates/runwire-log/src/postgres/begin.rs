@@ -213,7 +213,7 @@ impl PgTxnStore {
         }
         let mut next = || answers.next().ok_or_else(|| PgError::Damaged("an answer is missing".into()));
         let begun = next()?;
-        let begun = begun.first().ok_or_else(|| PgError::Damaged("the store tells no time".into()))?;
+        let begun = begun.first().ok_or_else(|| PgError::Damaged("the store returned no time".into()))?;
         let begun = BegunTransaction { now: time(begun, 0), transaction: begun.get(1) };
         self.set_clock(begun.now, sent);
         if new > 0 {

@@ -75,7 +75,7 @@ impl CommitAttempt {
                 return Ok(Some(match versions.resolve(connection, &self.write_set)? {
                     Some(true) => CommitOutcome::Committed,
                     Some(false) => CommitOutcome::Aborted,
-                    None => CommitOutcome::Unknown("others have written over what would tell it".into()),
+                    None => CommitOutcome::Unknown("others have overwritten what would prove it".into()),
                 }));
             }
         };
@@ -93,7 +93,7 @@ impl CommitAttempt {
             Some("aborted") => Some(CommitOutcome::Aborted),
             Some("committed") if self.write_set.was_committed(connection)? => Some(CommitOutcome::Committed),
             Some("committed") => {
-                Some(CommitOutcome::Unknown("others have written over what would tell it".into()))
+                Some(CommitOutcome::Unknown("others have overwritten what would prove it".into()))
             }
             _ => Some(CommitOutcome::Unknown("the store has forgotten the transaction".into())),
         })

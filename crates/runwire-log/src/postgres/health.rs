@@ -33,11 +33,11 @@ struct RunningProbe {
 
 impl RunningProbe {
     fn send(readers: ReaderPool) -> Self {
-        let (tell, answer) = watch::channel(None);
+        let (sender, answer) = watch::channel(None);
         // A caller that goes away does not cancel it: it would still be running on the server.
         tokio::spawn(async move {
             let asking = readers.using(|reader| Ok(reader.connection.one(IS_READ_ONLY, &[])?.get(0)));
-            tell.send_replace(Some(match asking.await {
+            sender.send_replace(Some(match asking.await {
                 Ok(false) => None,
                 Ok(true) => Some("it can only be read".to_owned()),
                 Err(LogError::Unavailable(reason)) => Some(reason),

@@ -66,29 +66,29 @@ impl PgOpenError {
 
 impl From<PgError> for PgOpenError {
     fn from(failure: PgError) -> Self {
-        let (told, is_conflict) = (failure.to_string(), failure.is_conflict());
+        let (description, is_conflict) = (failure.to_string(), failure.is_conflict());
         let error = match failure {
             PgError::Postgres(error) => error,
-            failure if failure.is_unavailable() => return Self::Away(told),
-            _ => return Self::Unusable(told),
+            failure if failure.is_unavailable() => return Self::Away(description),
+            _ => return Self::Unusable(description),
         };
         let Some(code) = error.code() else {
             // Only its text reveals its kind.
             return match error.to_string().as_str() {
-                "invalid configuration" | "authentication error" => Self::Credentials(told),
-                "error performing TLS handshake" => Self::Insecure(told),
-                _ => Self::Away(told),
+                "invalid configuration" | "authentication error" => Self::Credentials(description),
+                "error performing TLS handshake" => Self::Insecure(description),
+                _ => Self::Away(description),
             };
         };
         match code {
             &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-                Self::Credentials(told)
+                Self::Credentials(description)
             }
-            &SqlState::INVALID_CATALOG_NAME => Self::NoDatabase(told),
-            &SqlState::INVALID_SCHEMA_NAME => Self::NoSchema(told),
-            &SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed(told),
-            code if is_conflict || is_transient(code) => Self::Away(told),
-            _ => Self::Unusable(told),
+            &SqlState::INVALID_CATALOG_NAME => Self::NoDatabase(description),
+            &SqlState::INVALID_SCHEMA_NAME => Self::NoSchema(description),
+            &SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed(description),
+            code if is_conflict || is_transient(code) => Self::Away(description),
+            _ => Self::Unusable(description),
         }
     }
 }
@@ -127,8 +127,8 @@ pub(super) fn prepare(connection: &PgConnection) -> Result<Migrated, PgOpenError
         )));
     }
     if encoding != "UTF8" {
-        let told = format!("the encoding of the database is {encoding}, and must be UTF8");
-        return Err(PgOpenError::Unusable(told));
+        let description = format!("the encoding of the database is {encoding}, and must be UTF8");
+        return Err(PgOpenError::Unusable(description));
     }
     let commits: String = connection.one("SHOW synchronous_commit", &[])?.get(0);
     if commits == "off" {

@@ -112,15 +112,15 @@ impl ExpectedVersions {
              (SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE) AS held"
         );
         let params: Params<'_> = &[&self.threads, &self.versions];
-        let told = write_set.commit_after((&versions, params), connection);
-        let told = told.map_err(|failure| match failure {
+        let row = write_set.commit_after((&versions, params), connection);
+        let row = row.map_err(|failure| match failure {
             PgError::Postgres(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
                 PgError::Conflict
             }
             failure => failure,
         })?;
         // It is committed, whatever the row says.
-        Ok(told.map(|row| time(&row, 0)))
+        Ok(row.map(|row| time(&row, 0)))
     }
 
     /// Makes sure that the transaction never commits, unless it has; returns whether it has, or `None` if that cannot

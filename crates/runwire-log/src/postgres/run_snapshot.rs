@@ -125,7 +125,7 @@ mod tests {
         snapshot.apply_to(&mut behind).unwrap();
         assert_eq!(behind.head.state, run.head.state);
         assert_eq!((behind.last_seq, behind.dirty), (300, true));
-        assert_eq!(behind.head.summary.message.as_deref(), Some("asked"), "what its row tells stays");
+        assert_eq!(behind.head.summary.message.as_deref(), Some("asked"), "the message of its row stays");
         assert_eq!((behind.head.summary.events, behind.producers.len()), (301, 2));
         let producer = &behind.producers["p"];
         assert_eq!((producer.epoch, producer.next, producer.dirty), (3, 200, true));

@@ -73,12 +73,12 @@ impl PgTxnStore {
     }
 
     /// Updates the estimate of the store's clock from an answer.
-    pub(super) fn set_clock(&mut self, told: Timestamp, sent: SentAt) {
-        if self.clock.is_some_and(|clock| clock.has_moved_back(told, sent)) {
+    pub(super) fn set_clock(&mut self, store_time: Timestamp, sent: SentAt) {
+        if self.clock.is_some_and(|clock| clock.has_moved_back(store_time, sent)) {
             // Leases were moved, or will be, which changes no version.
             self.cache.take();
         }
-        self.clock = StoreClock::new(told, sent);
+        self.clock = StoreClock::new(store_time, sent);
     }
 
     /// Resets the state of the previous transaction.

@@ -98,7 +98,7 @@ impl WriterPool {
 
     /// Sets the subscribers of all writers.
     pub(super) async fn subscribe(&self, subscribers: &[Subscriber]) -> Result<(), LogError> {
-        let mut told = Ok(());
+        let mut result = Ok(());
         for queue in &self.queues {
             let (reply, answer) = oneshot::channel();
             let here = match send(
@@ -113,9 +113,9 @@ impl WriterPool {
                 }
                 Err(error) => Err(error),
             };
-            told = told.and(here);
+            result = result.and(here);
         }
-        told
+        result
     }
 
     /// Assigns a created run to the writer of its thread.

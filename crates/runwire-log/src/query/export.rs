@@ -217,10 +217,10 @@ fn producers_of(
             continue;
         }
         let ProducerState { decoder, routes } = producer.state;
-        let mut told = Vec::new();
+        let mut transfer_routes = Vec::new();
         for route in routes {
             if let Some(to) = store.run_name(route.to)? {
-                told.push(TransferRoute { thread: route.thread, run: route.run, to });
+                transfer_routes.push(TransferRoute { thread: route.thread, run: route.run, to });
             }
         }
         notes.push(TransferProducer {
@@ -228,7 +228,7 @@ fn producers_of(
             epoch: producer.epoch,
             next: producer.next,
             decoder,
-            routes: told,
+            routes: transfer_routes,
         });
     }
     Ok(notes)

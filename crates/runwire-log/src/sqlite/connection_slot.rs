@@ -134,7 +134,7 @@ fn panic_without_committer() -> ! {
 /// What is released once a commit is durable: records to readers, replies to callers.
 pub(super) struct Release {
     pub(super) records: Vec<(ThreadKey, Vec<Arc<StoredRecord>>)>,
-    /// Deleted threads, whose readers are told.
+    /// Deleted threads, whose readers are notified.
     pub(super) deleted: Vec<ThreadKey>,
     pub(super) replies: Vec<Box<dyn FnOnce() + Send>>,
     /// Whether pending commits are not flushed to the tables.

@@ -21,7 +21,7 @@ pub(crate) struct CommitBatch {
     pub(crate) records: HashMap<i64, ThreadRecords>,
     pub(crate) touched_threads: HashSet<i64>,
     pub(crate) touched_runs: HashSet<i64>,
-    /// Deleted threads; their readers are told after the commit.
+    /// Deleted threads; their readers are notified after the commit.
     pub(crate) deleted: Vec<(i64, ThreadKey)>,
     /// New outbox messages.
     pub(crate) outbox: Vec<NewOutboxMessage>,

@@ -148,9 +148,9 @@ impl<S: TxnStore> Txn<S> {
         if written.is_err() && self.heads.is_fresh_thread(&thread) {
             return Ok(written.map(|()| (thread.key.id.clone(), 0)));
         }
-        let told = (thread.key.id.clone(), thread.seq);
+        let position = (thread.key.id.clone(), thread.seq);
         self.put_thread(thread);
-        Ok(written.map(|()| told))
+        Ok(written.map(|()| position))
     }
 
     fn merge_into(
