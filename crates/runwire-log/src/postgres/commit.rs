@@ -101,18 +101,18 @@ impl PgWriter {
             let begun = Instant::now();
             let failure = match self.attempt(&mut group) {
                 Ok(()) if group.is_empty() => {
-                    self.away = None;
+                    self.outage = None;
                     continue;
                 }
                 Ok(()) => {
-                    (self.away, backoff) = (None, CommitBackoff::default());
+                    (self.outage, backoff) = (None, CommitBackoff::default());
                     self.release(group, begun.elapsed());
                     continue;
                 }
                 Err(AttemptError::Failed(failure)) => failure,
                 Err(AttemptError::OutcomeUnknown(attempt, failure)) => match self.resolve_outcome(&attempt) {
                     CommitOutcome::Committed => {
-                        self.away = None;
+                        self.outage = None;
                         self.release(group, begun.elapsed());
                         continue;
                     }
@@ -121,7 +121,7 @@ impl PgWriter {
                         tracing::error!(%failure, why, "it is not known whether a commit happened");
                         self.txn.forget();
                         // Commands that waited meanwhile must not wait as long again.
-                        self.away = Some(why.clone());
+                        self.outage = Some(why.clone());
                         for request in group {
                             request.command.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
                         }
@@ -132,10 +132,10 @@ impl PgWriter {
             self.address.counters.retried();
             self.txn.forget();
             if failure.is_unavailable() {
-                if self.away.is_none() {
-                    tracing::warn!(%failure, "the store is away");
+                if self.outage.is_none() {
+                    tracing::warn!(%failure, "the store is unavailable");
                 }
-                self.away = Some(failure.to_string());
+                self.outage = Some(failure.to_string());
                 queue.push_front(group);
                 backoff.wait();
             } else if group.len() > 1 {
@@ -163,9 +163,9 @@ impl PgWriter {
 
     /// Refuses commands whose time is up, if retrying has no prospect.
     fn refuse_expired(&self, group: Group) -> Group {
-        let (mut queue, away) = (Vec::with_capacity(group.len()), self.away.as_deref());
+        let (mut queue, outage) = (Vec::with_capacity(group.len()), self.outage.as_deref());
         for request in group {
-            match request.retry_reason.as_deref().or(away).map(str::to_owned) {
+            match request.retry_reason.as_deref().or(outage).map(str::to_owned) {
                 Some(why) if request.is_expired() => request.refuse(&why),
                 _ => queue.push(request),
             }

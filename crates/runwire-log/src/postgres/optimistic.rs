@@ -107,12 +107,12 @@ impl ExpectedVersions {
         write_set: &WriteSet,
     ) -> PgResult<Option<Timestamp>> {
         // Division by zero is an error, which fails the rest of the transaction.
-        let versions = format!(
+        let check = format!(
             "SELECT {NOW} / (coalesce(array_agg(version ORDER BY id), '{{}}') = $2::bigint[])::int FROM \
              (SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE) AS held"
         );
         let params: Params<'_> = &[&self.threads, &self.versions];
-        let row = write_set.commit_after((&versions, params), connection);
+        let row = write_set.commit_after((&check, params), connection);
         let row = row.map_err(|failure| match failure {
             PgError::Postgres(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
                 PgError::Conflict

@@ -79,7 +79,7 @@ pub(super) struct PgWriter {
     pub(super) terms: LeaseTerms,
     listeners: CommitListeners,
     /// Why the store is unavailable, if it is.
-    pub(super) away: Option<String>,
+    pub(super) outage: Option<String>,
     /// Number of commits that still lock first, because other nodes write to the same threads.
     pub(super) pessimistic_commits: u32,
     /// Commands whose threads other nodes had locked: see defer.rs.
@@ -101,14 +101,14 @@ impl PgWriter {
             txn,
             terms,
             listeners,
-            away: None,
+            outage: None,
             pessimistic_commits: 0,
             deferred: Vec::new(),
         })
     }
 
     /// Runs until it is closed, or all senders are gone.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<PgWriterMessage>) {
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<PgWriterMessage>) {
         let mut closing = false;
         loop {
             // Deferred commands come first.
@@ -116,12 +116,12 @@ impl PgWriter {
             let mut bytes = group.iter().map(|request| request.command.bytes()).sum::<usize>();
             let mut next = match group.is_empty() {
                 true if closing => break,
-                true => match requests.blocking_recv() {
+                true => match queue.blocking_recv() {
                     Some(message) => Some(message),
                     None => break,
                 },
                 false if closing => None,
-                false => requests.try_recv().ok(),
+                false => queue.try_recv().ok(),
             };
             while let Some(message) = next {
                 match message {
@@ -138,12 +138,12 @@ impl PgWriter {
                     PgWriterMessage::Close => closing = true,
                 }
                 let full = group.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
-                next = if full || closing { None } else { requests.try_recv().ok() };
+                next = if full || closing { None } else { queue.try_recv().ok() };
             }
             self.commit(group);
         }
-        requests.close();
-        while let Some(message) = requests.blocking_recv() {
+        queue.close();
+        while let Some(message) = queue.blocking_recv() {
             if let PgWriterMessage::Command(request) = message {
                 request
                     .command
