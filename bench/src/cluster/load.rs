@@ -173,7 +173,7 @@ impl Load {
 async fn commits(nodes: &[Node]) -> Result<(u64, Duration), Failure> {
     let (mut commits, mut time) = (0, Duration::ZERO);
     for node in nodes {
-        let written = node.figures().await?.written;
+        let written = node.stats().await?.written;
         commits += written.commits;
         time += written.commit_time;
     }

@@ -194,7 +194,7 @@ pub async fn an_expired_interaction_takes_no_answer(bed: &dyn Bed) {
     fixture.write(to_run("r", &[STARTED, &expiring("q", "2020-01-01T00:00:00Z"), &asks("open")])).await;
     let refused = say(&fixture, "r", answer("q", "{}")).await;
     let Err(LogError::InteractionClosed { answer: winner, .. }) = refused else { panic!("{refused:?}") };
-    assert_eq!(told.decision, Decision::Expired);
+    assert_eq!(winner.decision, Decision::Expired);
     assert_eq!(fixture.status("r").await, "suspended");
     assert!(say(&fixture, "r", answer("open", "{}")).await.is_ok_and(|answered| answered.new));
     assert_eq!(

@@ -163,14 +163,14 @@ impl PgWriter {
 
     /// Refuses commands whose time is up, if retrying has no prospect.
     fn refuse_expired(&self, group: Group) -> Group {
-        let (mut queue, outage) = (Vec::with_capacity(group.len()), self.outage.as_deref());
+        let (mut remaining, outage) = (Vec::with_capacity(group.len()), self.outage.as_deref());
         for request in group {
             match request.retry_reason.as_deref().or(outage).map(str::to_owned) {
                 Some(why) if request.is_expired() => request.refuse(&why),
-                _ => queue.push(request),
+                _ => remaining.push(request),
             }
         }
-        queue
+        remaining
     }
 
     /// Executes and commits commands, except for deferred ones. On failure all of it can be retried.

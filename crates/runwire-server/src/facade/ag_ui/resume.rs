@@ -83,7 +83,7 @@ fn newest_asked(run: &RunInfo, entries: &[ResumeEntry]) -> Option<u64> {
 /// Refuses an answer to a question that has another one.
 async fn check_settled(wire: &Wire, run: &RunInfo, key: &RunKey, answer: &Answer) -> Result<(), Problem> {
     let won = wire.log.interaction(key, &answer.interaction_id).await?.answer;
-    let Some(won) = won.filter(|won| !answer.is(won)) else { return Ok(()) };
+    let Some(won) = won.filter(|won| !answer.equals(won)) else { return Ok(()) };
     let (won, status) = (Box::new(won), run.status);
     Err(match status.is_closed() {
         true => LogError::RunClosed { run: run.run_id.clone(), status, answer: Some(won) },
