@@ -18,7 +18,7 @@ const LONG_CRASH_ROUNDS: &str = "200";
 const LONG_CHAOS_SECONDS: &str = "3600";
 
 /// Name prefixes of tests that start PostgreSQL or Redis. They have their own stage.
-const ENGINE_TESTS: [&str; 5] = ["cluster", "departing", "nodes", "postgres", "redis"];
+const ENGINE_TESTS: [&str; 5] = ["cluster", "node_departure", "nodes", "postgres", "redis"];
 
 /// The package whose tests all start engines.
 const ENGINES: &str = "runwire-engines";

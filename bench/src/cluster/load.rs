@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runwire_log::cluster::TailOptions;
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{Append, FrameBatch, Log, RunKey, Target};
 use runwire_model::dialect::Dialect;
 use tokio::task::JoinSet;
@@ -22,9 +22,9 @@ pub(crate) type Node = Arc<dyn Log>;
 pub(crate) async fn open(store: &str, tail: Option<&str>) -> Result<Node, Failure> {
     let store = store.to_owned();
     let tail = tail.map(|url| TailOptions { url: url.to_owned(), trust: None });
-    let options = Options { tail, ..Options::default() };
+    let options = PgOptions { tail, ..PgOptions::default() };
     // Opening blocks.
-    let opened = tokio::task::spawn_blocking(move || Postgres::open(&store, &options)).await?;
+    let opened = tokio::task::spawn_blocking(move || PostgresLog::open(&store, &options)).await?;
     Ok(Arc::new(opened?))
 }
 
@@ -174,7 +174,7 @@ impl AppendLoad {
 async fn commits(nodes: &[Node]) -> Result<(u64, Duration), Failure> {
     let (mut commits, mut time) = (0, Duration::ZERO);
     for node in nodes {
-        let written = node.figures().await?.written;
+        let written = node.stats().await?.written;
         commits += written.commits;
         time += written.commit_time;
     }

@@ -1,4 +1,4 @@
-//! What is asked of the log when a producer writes, and what it answers.
+//! The append command: frames of a producer, where they go, and the result.
 
 use std::sync::Arc;
 
@@ -6,32 +6,32 @@ use runwire_model::dialect::Dialect;
 use runwire_model::framing::is_end_mark;
 use runwire_model::run::WholePolicy;
 
-use crate::error::Fault;
+use crate::error::AppendFault;
 use crate::key::{RunKey, ThreadKey};
 
-/// Where frames are written to.
+/// Where an append writes its frames.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// All of them to one run, whatever run they name.
+    /// All to one run, whatever run they name.
     Run(RunKey),
-    /// To the runs of one thread that they name.
+    /// To the runs of one thread that the frames name.
     Thread(ThreadKey),
-    /// To the threads and runs of one tenant that they name.
+    /// To the threads and runs of one tenant that the frames name.
     Tenant(Arc<str>),
 }
 
-/// Which producer writes, so that a retry writes nothing twice.
+/// A producer's name, epoch and index, which make a retried append idempotent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// The producer.
     pub producer: Arc<str>,
     /// Its incarnation.
     pub epoch: u64,
-    /// The index of the first frame in what the producer has sent to this run (or thread, or tenant).
+    /// The index of the first frame among all frames that the producer has sent to this run, thread or tenant.
     pub index: u64,
 }
 
-/// Frames, one after the other in one buffer.
+/// A batch of frames in one buffer.
 #[derive(Debug, Clone, Default)]
 pub struct FrameBatch {
     bytes: Vec<u8>,
@@ -45,12 +45,12 @@ struct Span {
     end: usize,
 }
 
-/// A frame as it came.
+/// A frame as it was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameIn<'a> {
     /// The line that it begins on.
     pub line: u64,
-    /// The name that SSE carried.
+    /// Its SSE event name.
     pub name: Option<&'a str>,
     /// Its bytes.
     pub data: &'a [u8],
@@ -71,7 +71,7 @@ impl FrameBatch {
         self.frames.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
@@ -92,52 +92,52 @@ impl FrameBatch {
     }
 }
 
-/// A piece of what a producer writes.
+/// An append of frames by a producer.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// Where to.
+    /// The target.
     pub target: Target,
     /// The thread of a run that does not exist yet; without one it gets a thread of its own.
     pub thread: Option<String>,
-    /// The dialect that the request names; without one it is the producer's pinned one, or detected.
+    /// The dialect that the request names; without one it is the one pinned by the producer, or detected.
     pub dialect: Option<Dialect>,
-    /// Who writes; without it the run's one anonymous producer.
+    /// The producer; without one it is the run's anonymous producer.
     pub stamp: Option<Stamp>,
-    /// What is written.
+    /// The frames.
     pub frames: FrameBatch,
-    /// Whether the run ends here, if no frame has ended it.
+    /// Whether the run ends with this append, if no frame has ended it.
     pub end: bool,
-    /// How strictly frames are held against their dialect's document.
-    pub check: Check,
-    /// What becomes of a whole text that differs from what its run has told.
+    /// How strictly frames are checked against their dialect's document.
+    pub check: CheckMode,
+    /// What to do with a whole text that differs from the text that the run has streamed.
     pub whole: WholePolicy,
     /// Whether the threads that it creates may have several runs at once, where its frames name them.
     pub parallel: bool,
 }
 
-/// How strictly frames are held against their dialect's document.
+/// How strictly frames are checked against their dialect's document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Check {
-    /// Not at all: the server's own frames.
+pub enum CheckMode {
+    /// Not checked: the server's own frames.
     Off,
-    /// What breaks the document is written and counted as a warning of its run.
+    /// Violations are written, and counted as warnings of the run.
     #[default]
     Warn,
-    /// What breaks the document is refused.
+    /// Violations are refused.
     Refuse,
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
-    /// Frames that are written now.
+    /// Frames that this append has written.
     pub accepted: u64,
-    /// Frames that were written before.
+    /// Frames that were written by an earlier attempt.
     pub duplicates: u64,
     /// The last `seq` of the run, or of the thread that was written to last; 0 where there is none.
     pub last_seq: u64,
     /// The threads that were written to, each once, where the frames name them.
     pub threads: Vec<Arc<str>>,
-    /// Where it stopped, if it did.
-    pub fault: Option<Fault>,
+    /// The frame at which it stopped, if it did.
+    pub fault: Option<AppendFault>,
 }

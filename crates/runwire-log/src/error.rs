@@ -1,4 +1,4 @@
-//! Why the log refuses.
+//! Errors of the log: of a command, of a frame, and of an append.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use runwire_model::run::Status;
 
 use crate::interaction::Resolution;
 
-/// Why the log did not do what it was asked. Nothing has changed, but for [`LogError::Uncertain`].
+/// Why a command failed. It has changed nothing, except perhaps for [`LogError::Uncertain`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// No run has the id.
@@ -19,7 +19,7 @@ pub enum LogError {
     /// No thread has the id.
     #[error("there is no thread `{0}`")]
     ThreadUnknown(String),
-    /// The thread was deleted; its id, and those of its runs, stay used up.
+    /// The thread was deleted; its id and the ids of its runs cannot be used again.
     #[error("the thread `{0}` was deleted")]
     ThreadDeleted(String),
     /// The run was removed by retention.
@@ -38,37 +38,37 @@ pub enum LogError {
         /// The run that is open.
         run: String,
     },
-    /// The run exists and was created with other words.
+    /// The run exists and was created by a different request.
     #[error("the run `{0}` exists and was created differently")]
     RunExists(String),
-    /// The thread exists and was created with other words.
+    /// The thread exists and was created by a different request.
     #[error("the thread `{0}` exists and was created differently")]
     ThreadExists(String),
     /// A run of the thread is open, so it cannot be deleted.
     #[error("the run `{0}` of the thread is open")]
     RunOpen(String),
-    /// The run has ended, so its questions take no answer.
+    /// The run has ended, so its interactions take no answer.
     #[error("the run `{run}` is {}", .status.as_str())]
     RunClosed {
         /// The run.
         run: String,
         /// How it ended.
         status: Status,
-        /// What became of the question that was to be answered, where it was asked at all.
+        /// The answer of the interaction, if the run has requested it and it has one.
         answer: Option<Box<Resolution>>,
     },
-    /// The run never asked this question.
+    /// The run has not requested this interaction.
     #[error("the run `{run}` has not asked `{interaction}`")]
     InteractionUnknown {
         /// The run.
         run: String,
-        /// The question.
+        /// The interaction.
         interaction: String,
     },
-    /// The question has another answer.
-    #[error("the question `{interaction}` {}", became(.answer))]
+    /// The interaction has another answer.
+    #[error("the question `{interaction}` {}", resolution_text(.answer))]
     InteractionClosed {
-        /// The question.
+        /// The interaction.
         interaction: String,
         /// The answer that won.
         answer: Box<Resolution>,
@@ -87,18 +87,18 @@ pub enum LogError {
         /// The newer epoch.
         epoch: u64,
     },
-    /// The dialect of the first frames cannot be told.
+    /// The dialect of the first frames is ambiguous.
     #[error(transparent)]
     DialectAmbiguous(#[from] Ambiguous),
     /// The producer speaks another dialect.
     #[error("the producer speaks {pinned} here, and cannot change to {named}")]
     DialectPinned {
-        /// What it speaks.
+        /// The pinned dialect.
         pinned: Dialect,
-        /// What the request names.
+        /// The dialect that the request names.
         named: Dialect,
     },
-    /// Frames of the dialect name neither a thread nor a run, so one must be named for them.
+    /// Frames of the dialect name neither a thread nor a run, so the request must.
     #[error("frames of {0} do not name their session; write them to a run or a thread")]
     NeedsRun(Dialect),
     /// A frame names neither a thread nor a run.
@@ -118,35 +118,35 @@ pub enum LogError {
     /// The thread has too many open runs.
     #[error("more than {0} open runs in one thread")]
     TooManyRuns(usize),
-    /// What was asked for lies before what retention has kept.
+    /// The cursor lies before the oldest kept record.
     #[error("the events after {after} are gone; the oldest is {oldest}")]
     CursorTrimmed {
-        /// What was asked for.
+        /// The cursor.
         after: u64,
         /// The first `seq` that is left.
         oldest: u64,
     },
-    /// What was asked for lies beyond the end.
+    /// The cursor lies beyond the end.
     #[error("{after} lies beyond the end of the thread, which is {head}")]
     CursorBeyondEnd {
-        /// What was asked for.
+        /// The cursor.
         after: u64,
         /// The last `seq`.
         head: u64,
     },
-    /// The store cannot be used.
+    /// The store is unavailable; a retry may succeed.
     #[error("the store is not available: {0}")]
     Unavailable(String),
-    /// The store failed while it committed: it is not known whether what was asked for is written.
+    /// The outcome of the commit is unknown: the store failed during it.
     #[error("it is not known whether it was written: {0}")]
     Uncertain(String),
-    /// The store holds what cannot be read, or refuses what it is given: trying again does not help.
+    /// The store holds unreadable data, or refuses the data it was given: a retry cannot succeed.
     #[error("the store cannot do it: {0}")]
     Damaged(String),
 }
 
-/// Tells what became of a question that takes no answer any more.
-fn became(answer: &Resolution) -> String {
+/// Describes how an interaction was resolved.
+fn resolution_text(answer: &Resolution) -> String {
     match answer.decision {
         Decision::Expired => format!("expired at {}, before anybody answered it", answer.at),
         decision => format!("is settled: {}", decision.as_str()),
@@ -154,7 +154,7 @@ fn became(answer: &Resolution) -> String {
 }
 
 impl LogError {
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::RunUnknown(_) => "run_unknown",
@@ -185,11 +185,11 @@ impl LogError {
     }
 }
 
-/// Where and why an append stopped; the frames before it are written.
+/// The frame at which an append stopped, and why; the frames before it are written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
-pub struct Fault {
-    /// The frame in the append, from 0.
+pub struct AppendFault {
+    /// Index of the frame in the append, from 0.
     pub index: usize,
     /// The line that the frame begins on.
     pub line: u64,
@@ -211,23 +211,23 @@ impl Fault {
 /// Why a frame was not written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameProblem {
-    /// It cannot be read, or its run may not take it.
+    /// It cannot be decoded, or its run may not take it.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// Its run cannot be opened.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Its dialect's document does not allow it, and the append asked for what it allows only.
+    /// Its dialect's document does not allow it, and the append is strict.
     #[error("{0}")]
     Document(Box<Breach>),
 }
 
-/// What a frame breaks of its dialect's document.
+/// A violation of a dialect's document by a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
     /// The dialect.
     pub dialect: Dialect,
-    /// The first thing that is wrong.
+    /// The first violation.
     pub finding: Finding,
 }
 
@@ -246,7 +246,7 @@ impl fmt::Display for Breach {
 }
 
 impl FrameProblem {
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Decode(error) => error.code(),

@@ -1,4 +1,4 @@
-//! What the log tells of threads, runs and producers.
+//! Threads, runs and producers as the log returns them, and the requests that create and list them.
 
 use runwire_check::Finding;
 use runwire_model::Timestamp;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
-/// A thread that is to be created.
+/// A request to create a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewThread {
-    /// Whose it is.
+    /// The tenant.
     pub tenant: String,
     /// Its id; without one it is minted.
     pub thread_id: Option<String>,
@@ -21,10 +21,10 @@ pub struct NewThread {
     pub parallel: bool,
 }
 
-/// A run that is to be created.
+/// A request to create a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewRun {
-    /// Whose it is.
+    /// The tenant.
     pub tenant: String,
     /// Its id; without one it is minted.
     pub run_id: Option<String>,
@@ -32,35 +32,35 @@ pub struct NewRun {
     pub thread_id: Option<String>,
     /// The agent that runs.
     pub agent: Option<String>,
-    /// What the person asked.
+    /// The user message.
     pub message: Option<String>,
-    /// The id of that message, for a client that has given it one.
+    /// The id of that message, if the client has given it one.
     pub message_id: Option<String>,
     /// What the agent was given.
     pub input: Option<Json>,
-    /// Whether the server that creates it starts the agent on it, so that another takes it up when that one is gone.
+    /// Whether the creating server starts the agent, so that another server claims the run if that one is gone.
     pub is_started_here: bool,
-    /// Names this attempt, for one that may have to be repeated: what it has created itself stays new to it.
+    /// Identifies this attempt: a retry of it reports the run that it has created as new.
     pub attempt: Option<String>,
 }
 
-/// An open run of an agent whose server is gone.
+/// An open run whose server has started its agent and is gone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeftRun {
-    /// Whose it is.
+pub struct OrphanedRun {
+    /// The tenant.
     pub tenant: String,
     /// The run.
     pub run: RunInfo,
-    /// What created it.
+    /// The request that created it.
     pub asked: NewRun,
 }
 
-/// What was asked for, and whether it was made just now.
+/// A created or existing thing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Created<T> {
     /// The thing.
     pub value: T,
-    /// Whether it did not exist before.
+    /// Whether this request has created it.
     pub new: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct ThreadInfo {
     pub open_runs: Vec<String>,
     /// How many runs it has had.
     pub runs: u64,
-    /// What the person asked first, the beginning of a very long text.
+    /// The first user message, truncated.
     pub title: Option<String>,
     /// The run that began last.
     pub latest: Option<LatestRun>,
@@ -94,7 +94,7 @@ pub struct LatestRun {
     pub run_id: String,
     /// The agent that runs.
     pub agent: Option<String>,
-    /// How far it is.
+    /// Its status.
     pub status: Status,
     /// When it began, or ended.
     pub at: Timestamp,
@@ -109,7 +109,7 @@ pub struct RunInfo {
     pub thread_id: String,
     /// The agent that runs.
     pub agent: Option<String>,
-    /// How far it is.
+    /// Its status.
     pub status: Status,
     /// When it was created.
     pub created_at: Timestamp,
@@ -123,11 +123,11 @@ pub struct RunInfo {
     pub last_seq: u64,
     /// Whether retention has removed its events.
     pub trimmed: bool,
-    /// What is counted.
+    /// Its counters.
     pub summary: RunSummary,
 }
 
-/// Where a run lies in its thread.
+/// The range of a run in its thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSpan {
     /// The run.
@@ -140,7 +140,7 @@ pub struct RunSpan {
     pub open: bool,
 }
 
-/// A producer's place in what it writes.
+/// The position of a producer in its stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProducerInfo {
     /// Its newest incarnation.
@@ -153,16 +153,16 @@ pub struct ProducerInfo {
 }
 
 impl ProducerInfo {
-    pub(crate) fn of(producer: &crate::work::ProducerHead) -> Self {
-        let dialect = producer.speech.decoder.as_ref().map(runwire_model::dialect::Decoder::dialect);
+    pub(crate) fn of(producer: &crate::txn::ProducerHead) -> Self {
+        let dialect = producer.state.decoder.as_ref().map(runwire_model::dialect::Decoder::dialect);
         Self { epoch: producer.epoch, next: producer.next, dialect }
     }
 }
 
-/// Which runs are asked for.
+/// Filters and page of a list of runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunQuery {
-    /// Whose.
+    /// The tenant.
     pub tenant: String,
     /// In one of these states; in any where none is named.
     pub statuses: Vec<Status>,
@@ -182,7 +182,7 @@ pub struct RunQuery {
     pub limit: usize,
 }
 
-/// Figures of a run, gathered as it is written.
+/// Counters of a run, updated as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Records.
@@ -207,41 +207,41 @@ pub struct RunSummary {
     /// Tokens in all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub total_tokens: u64,
-    /// Whether single model calls were counted, which win over the totals at the end.
+    /// Whether single model calls were counted; then the totals at the end are ignored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
-    /// What the person asked, the beginning of a very long text.
+    /// The user message, truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether someone asked the run to stop.
+    /// Whether a cancel was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
-    /// The questions, in the order they were asked.
+    /// The interactions, in the order they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interactions: Vec<InteractionInfo>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
-    /// What its frames break of their dialect's document.
+    /// Violations of the dialect's document by its frames.
     #[serde(default, skip_serializing_if = "Warnings::is_empty")]
     pub warnings: Warnings,
 }
 
-/// What the frames of a run break of their dialect's document, where they were written all the same.
+/// Violations of the dialect's document by frames of a run that were written all the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warnings {
-    /// How many there are in all.
+    /// Their number.
     pub count: u64,
     /// The first ones, each different one once.
     pub first: Vec<Warning>,
 }
 
-/// One thing that frames of a run break of their dialect's document.
+/// A violation of the dialect's document by frames of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// The first record that has it.
+    /// The first record with it.
     pub seq: u64,
-    /// How often it was found.
+    /// Its number of occurrences.
     pub times: u64,
     /// The dialect.
     pub dialect: Dialect,
@@ -264,12 +264,12 @@ pub struct Warning {
 }
 
 impl Warnings {
-    /// Tells whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Counts what a frame breaks, and keeps the first of each different thing.
+    /// Counts the violations of a frame, and keeps the first of each kind.
     pub(crate) fn add(&mut self, seq: u64, dialect: Dialect, findings: Vec<Finding>) {
         for finding in findings {
             self.count += 1;
@@ -298,12 +298,12 @@ impl Warnings {
     }
 }
 
-/// What is not there is not written: the summary is stored with every commit.
+/// Skips zeros: the summary is stored with every commit.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A question of a run.
+/// An interaction of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InteractionInfo {
     /// Its id.
@@ -318,25 +318,25 @@ pub struct InteractionInfo {
     /// When it expires, in milliseconds since the epoch: when it says, or after a week.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// When it was asked, in milliseconds since the epoch.
+    /// When it was requested, in milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<u64>,
-    /// The record that asks it; older stores do not say.
+    /// The record that requests it; older stores do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_seq: Option<u64>,
-    /// The record that settles it.
+    /// The record that resolves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_seq: Option<u64>,
 }
 
 impl InteractionInfo {
-    /// Tells whether it waits for an answer.
+    /// Returns whether it has no answer yet.
     pub fn is_open(&self) -> bool {
         self.status == OPEN
     }
 }
 
-/// What the status of a question without an answer is called.
+/// The status of an interaction without an answer.
 const OPEN: &str = "open";
 
 /// Why a run failed.
@@ -345,9 +345,9 @@ pub struct RunError {
     /// The code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What a person reads.
+    /// The message for people.
     pub message: String,
-    /// What else is known, such as an exit code; the record alone has what is very long.
+    /// Details, such as an exit code; very long ones are in the record only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Json>,
 }
@@ -361,17 +361,17 @@ impl RunError {
 }
 
 impl RunSummary {
-    /// Finds a question by its id.
+    /// Returns an interaction by its id.
     pub fn interaction(&self, id: &str) -> Option<&InteractionInfo> {
         self.interactions.iter().rfind(|asked| asked.interaction_id == id)
     }
 
-    /// Takes in an event of the run that is written in this record at this time.
+    /// Counts an event of the run that is written in this record at this time.
     pub(crate) fn absorb(&mut self, event: &Event, seq: u64, at: Timestamp) {
         self.events += 1;
         match &event.body {
             Body::RunStarted(started) => {
-                self.message = started.message.as_deref().map(|message| beginning(message).to_owned());
+                self.message = started.message.as_deref().map(|message| truncate_title(message).to_owned());
             }
             Body::TextStarted(_) => self.messages += 1,
             Body::ToolCalled(_) => self.tool_calls += 1,
@@ -382,13 +382,13 @@ impl RunSummary {
             }
             Body::RunCancelRequested(_) => self.cancel_requested = true,
             Body::InteractionRequested(asked) => {
-                let said = asked.expires_at.as_deref().and_then(Timestamp::parse);
-                let expires_at = said.map_or(at.0 + limits::QUESTION_MILLIS, |said| said.0);
+                let expiry = asked.expires_at.as_deref().and_then(Timestamp::parse);
+                let expires_at = expiry.map_or(at.0 + limits::INTERACTION_MILLIS, |expiry| expiry.0);
                 self.interactions.push(InteractionInfo {
                     interaction_id: asked.interaction_id.clone(),
                     kind: asked.kind,
                     status: OPEN.to_owned(),
-                    title: asked.title.as_deref().map(|title| beginning(title).to_owned()),
+                    title: asked.title.as_deref().map(|title| truncate_title(title).to_owned()),
                     expires_at: Some(expires_at),
                     asked_at: Some(at.0),
                     asked_seq: Some(seq),
@@ -427,8 +427,8 @@ impl RunSummary {
     }
 }
 
-/// Cuts a text that is too long for a list; the record has all of it.
-pub(crate) fn beginning(title: &str) -> &str {
+/// Truncates a text for lists; the record has all of it.
+pub(crate) fn truncate_title(title: &str) -> &str {
     clip(title, limits::TITLE_BYTES)
 }
 

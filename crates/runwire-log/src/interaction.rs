@@ -1,16 +1,16 @@
-//! Questions to people, and their answers: the first valid answer wins.
+//! Interactions: questions of a run to a person, and their answers. The first valid answer wins.
 
 use runwire_model::event::{Decision, InteractionRequested, InteractionResolved};
 use runwire_model::{Json, Timestamp};
 
 use crate::info::RunInfo;
 
-/// What a person says to a question.
+/// A person's answer to an interaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Which question.
+    /// The interaction.
     pub interaction_id: String,
-    /// What becomes of it.
+    /// The decision.
     pub decision: Decision,
     /// What was filled in.
     pub values: Option<Json>,
@@ -20,10 +20,10 @@ pub struct Answer {
     pub by: Option<String>,
 }
 
-/// The answer that a question has.
+/// The answer that an interaction has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
-    /// What became of the question.
+    /// The decision.
     pub decision: Decision,
     /// What was filled in.
     pub values: Option<Json>,
@@ -35,37 +35,37 @@ pub struct Resolution {
     pub at: Timestamp,
 }
 
-/// What came of an answer.
+/// The result of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
-    /// The run, after it.
+    /// The run after the answer.
     pub run: RunInfo,
-    /// The answer that the question has.
+    /// The answer that the interaction has.
     pub answer: Resolution,
-    /// Whether it was given just now, and not before in the same words by the same person.
+    /// Whether this request has given it, rather than an equal one before.
     pub new: bool,
 }
 
-/// A question with everything that is known of it.
+/// An interaction with its request and its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interaction {
-    /// The run that asks.
+    /// The run.
     pub run_id: String,
     /// Its thread.
     pub thread_id: String,
     /// Its agent.
     pub agent: Option<String>,
-    /// The question, as it was asked.
+    /// The event that requested it.
     pub question: InteractionRequested,
-    /// When it was asked.
+    /// When it was requested.
     pub asked_at: Timestamp,
-    /// When it is too late to answer: when it says, or after a week.
+    /// When it expires: as requested, or after a week.
     pub expires_at: Option<Timestamp>,
-    /// What became of it; nothing while it is open.
+    /// The answer; `None` while it is open.
     pub answer: Option<Resolution>,
 }
 
-/// Which open questions are asked for.
+/// Filters and page of a list of open interactions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InteractionQuery {
     /// Whose.
@@ -76,33 +76,34 @@ pub struct InteractionQuery {
     pub agent: Option<String>,
     /// Of which thread.
     pub thread: Option<String>,
-    /// Those asked before this place.
-    pub before: Option<InboxPlace>,
+    /// Only interactions before this cursor.
+    pub before: Option<InboxCursor>,
     /// How many at most; fewer where they are large.
     pub limit: usize,
 }
 
-/// Open questions, newest first.
+/// A page of open interactions, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InteractionPage {
-    /// The questions.
+    /// The interactions.
     pub interactions: Vec<Interaction>,
-    /// Where to go on; nothing at the end.
-    pub next: Option<InboxPlace>,
+    /// The cursor of the next page; `None` at the end.
+    pub next: Option<InboxCursor>,
 }
 
-/// A place among all questions, in the order they were asked. It stays valid when its question is settled.
+/// A position among all interactions, in the order they were requested. It stays valid after its interaction is
+/// resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InboxPlace {
-    /// When the question there was asked.
+pub struct InboxCursor {
+    /// When the interaction at this position was requested.
     pub asked_at: Timestamp,
-    /// Tells it from others of that moment.
+    /// Breaks ties between interactions of the same time.
     pub number: u64,
 }
 
 impl Answer {
-    /// Tells whether somebody has said just this before; how the JSON is laid out does not matter.
-    pub fn is(&self, won: &Resolution) -> bool {
+    /// Returns whether this answer equals the one that won; the layout of its JSON does not matter.
+    pub fn equals(&self, won: &Resolution) -> bool {
         self.decision == won.decision
             && self.reason == won.reason
             && self.by == won.by
@@ -112,7 +113,7 @@ impl Answer {
             }
     }
 
-    /// Makes the event that it becomes.
+    /// Converts the answer to its event.
     pub(crate) fn into_event(self) -> InteractionResolved {
         let Self { interaction_id, decision, values, reason, by } = self;
         InteractionResolved { interaction_id, decision, values, reason, by }

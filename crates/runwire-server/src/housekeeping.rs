@@ -52,13 +52,13 @@ async fn trim(state: Arc<AppState>) {
     let mut ticks = ticks(limits::TRIM_TIME);
     loop {
         ticks.tick().await;
-        if !state.log.on_duty() {
+        if !state.log.is_leader() {
             continue;
         }
         let configured = state.config.retention;
         let retention = runwire_log::Retention {
             age: configured.age,
-            most_bytes: configured.bytes,
+            max_bytes: configured.bytes,
             ..Default::default()
         };
         match state.log.trim(retention).await {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use runwire_check::Finding;
-use runwire_log::{Breach, Fault, FrameProblem, LogError};
+use runwire_log::{Breach, AppendFault, FrameProblem, LogError};
 use runwire_model::dialect::{DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::framing::FramingError;
@@ -264,8 +264,8 @@ impl From<Breach> for Problem {
     }
 }
 
-impl From<Fault> for Problem {
-    fn from(fault: Fault) -> Self {
+impl From<AppendFault> for Problem {
+    fn from(fault: AppendFault) -> Self {
         let problem: Self = match fault.problem {
             FrameProblem::Decode(error) => error.into(),
             FrameProblem::Log(error) => error.into(),

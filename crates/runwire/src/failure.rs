@@ -24,9 +24,9 @@ pub(crate) enum Failure {
     #[error("{message}")]
     Usage { message: String, hint: &'static str },
     #[error("cannot open the store: {0}")]
-    Store(#[from] runwire_log::sqlite::OpenError),
+    Store(#[from] runwire_log::sqlite::SqliteOpenError),
     #[error("cannot open the store: {0}")]
-    SharedStore(#[from] postgres::OpenError),
+    SharedStore(#[from] postgres::PgOpenError),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: io::Error },
     #[error("the server stopped: {0}")]
@@ -52,7 +52,7 @@ impl Failure {
             Self::BadFile { .. } | Self::NoAgent { .. } => 1,
             // A supervisor need not restart the server: the configuration must be fixed first.
             Self::SharedStore(error) if !error.may_pass() => 1,
-            Self::Store(runwire_log::sqlite::OpenError::Newer { .. }) => 1,
+            Self::Store(runwire_log::sqlite::SqliteOpenError::Newer { .. }) => 1,
             Self::Usage { .. } => 2,
             _ => 3,
         }
@@ -94,41 +94,41 @@ impl Failure {
     }
 }
 
-/// Returns a hint for a Postgres store that cannot be opened.
-fn postgres_hint(error: &postgres::OpenError) -> Option<&'static str> {
+/// Returns a hint for a PostgresLog store that cannot be opened.
+fn postgres_hint(error: &postgres::PgOpenError) -> Option<&'static str> {
     match error {
-        postgres::OpenError::Unreadable(_) => {
+        postgres::PgOpenError::Unreadable(_) => {
             Some("an address is postgres://USER:PASSWORD@HOST:PORT/DATABASE; `%40` is an @ in a password")
         }
-        postgres::OpenError::Away(_) => Some("start Postgres, or name the address that it listens on"),
-        postgres::OpenError::Credentials(_) => Some(
+        postgres::PgOpenError::Away(_) => Some("start Postgres, or name the address that it listens on"),
+        postgres::PgOpenError::Credentials(_) => Some(
             "check user and password in the address; an @ in them is written `%40`, a / `%2F`, a : `%3A`",
         ),
-        postgres::OpenError::NoDatabase(_) => {
+        postgres::PgOpenError::NoDatabase(_) => {
             Some("an administrator of Postgres creates it: CREATE DATABASE … OWNER …")
         }
-        postgres::OpenError::NoSchema(_) => {
+        postgres::PgOpenError::NoSchema(_) => {
             Some("create the schema that `search_path` in the address names: CREATE SCHEMA … AUTHORIZATION …")
         }
-        postgres::OpenError::NotAllowed(_) => Some(
+        postgres::PgOpenError::NotAllowed(_) => Some(
             "the user must own the database: ALTER DATABASE … OWNER TO …; or migrate as its owner, and \
                  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES and USAGE ON ALL SEQUENCES to the user",
         ),
-        postgres::OpenError::Others(_) => Some(
+        postgres::PgOpenError::Others(_) => Some(
             "give Runwire a database of its own, or a schema: CREATE SCHEMA runwire, and \
              options=-c%20search_path%3Drunwire behind the `?` of the address",
         ),
-        postgres::OpenError::LosesCommits(_) => {
+        postgres::PgOpenError::LosesCommits(_) => {
             Some("what Runwire acknowledges must be kept: ALTER ROLE … SET synchronous_commit = on")
         }
-        postgres::OpenError::Insecure(_) => Some(
+        postgres::PgOpenError::Insecure(_) => Some(
             "`sslmode` in the address says whether there must be TLS and what is checked, `sslrootcert` names a \
              file of certificates that are trusted",
         ),
-        postgres::OpenError::Tail(_) => {
+        postgres::PgOpenError::Tail(_) => {
             Some("an address is redis://:PASSWORD@HOST:PORT, with TLS rediss://…")
         }
-        postgres::OpenError::Unusable(_) | postgres::OpenError::Newer { .. } => None,
+        postgres::PgOpenError::Unusable(_) | postgres::PgOpenError::Newer { .. } => None,
     }
 }
 

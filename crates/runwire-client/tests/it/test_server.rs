@@ -9,7 +9,7 @@ use runwire_client::Client;
 use runwire_client::model::Event;
 use runwire_client::write::{EngineBuilder, StreamingEngine};
 use runwire_log::Log;
-use runwire_log::sqlite::{Options, Sqlite};
+use runwire_log::sqlite::{SqliteOptions, SqliteLog};
 use runwire_server::{Config, Server};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,7 +45,7 @@ pub(crate) struct TestServer {
 
 impl TestServer {
     pub(crate) async fn start() -> Self {
-        Self::with_lease(Options::default().lease).await
+        Self::with_lease(SqliteOptions::default().lease).await
     }
 
     pub(crate) async fn with_lease(lease: Duration) -> Self {
@@ -119,7 +119,7 @@ async fn serve(directory: &TempDir, listen: SocketAddr, lease: Duration) -> (Run
             // The former server frees its store and port a moment after it was killed.
             let path = path.clone();
             let started = runtime.spawn(async move {
-                let log = Sqlite::open(&path, Options { lease, ..Options::default() })
+                let log = SqliteLog::open(&path, SqliteOptions { lease, ..SqliteOptions::default() })
                     .map_err(|error| error.to_string())?;
                 let log: Arc<dyn Log> = Arc::new(log);
                 let config = Config { listen, ..Config::default() };

@@ -1,83 +1,85 @@
-//! A producer's dialect is found out once, and its frames mean the same however they are cut into appends.
+//! A producer's dialect is detected once, and its frames mean the same however they are split into appends.
 
 use runwire_model::dialect::Dialect;
 
 use super::Bed;
-use super::stage::{COMPLETED, STARTED, Stage, delta, meaning, run, stamped, to_run, to_run_of, to_thread};
+use super::fixture::{
+    COMPLETED, Fixture, STARTED, delta, meaning, run, stamped, to_run, to_run_of, to_thread,
+};
 use crate::append::Append;
 use crate::error::LogError;
 
 const LOOM: &str = r#"{"type":"message_chunk","content":"a","id":"think"}"#;
 
 /// The dialect that the first frames show, or that the request names, holds from then on.
-pub async fn the_first_frames_tell_the_dialect_and_pin_it(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(stamped(to_run("r", &[LOOM]), "p", 0, 0)).await;
-    let stage = stage.reopen().await;
-    let told = stage.log.producer(&run("r"), "p").await.expect("the run").expect("the producer");
+pub async fn the_first_frames_determine_the_dialect_and_pin_it(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
+    fixture.write(stamped(to_run("r", &[LOOM]), "p", 0, 0)).await;
+    let fixture = fixture.reopen().await;
+    let told = fixture.log.producer(&run("r"), "p").await.expect("the run").expect("the producer");
     assert_eq!(told.dialect, Some(Dialect::Loom));
     // A frame of another dialect is read as one of the pinned dialect that it does not know.
-    stage.write(stamped(to_run("r", &[delta("x")]), "p", 0, 1)).await;
-    assert_eq!(stage.types("r").await.last(), Some(&"foreign"));
+    fixture.write(stamped(to_run("r", &[delta("x")]), "p", 0, 1)).await;
+    assert_eq!(fixture.types("r").await.last(), Some(&"foreign"));
     let named =
         |named, index| Append { dialect: Some(named), ..stamped(to_run("r", &[LOOM]), "p", 0, index) };
-    let refused = stage.refused(named(Dialect::Agio, 2)).await;
+    let refused = fixture.refused(named(Dialect::Agio, 2)).await;
     assert_eq!(refused, LogError::DialectPinned { pinned: Dialect::Loom, named: Dialect::Agio });
-    stage.write(named(Dialect::Loom, 2)).await;
+    fixture.write(named(Dialect::Loom, 2)).await;
     // Another producer of the run may speak another dialect.
-    stage.write(stamped(to_run("r", &[delta("x")]), "q", 0, 0)).await;
+    fixture.write(stamped(to_run("r", &[delta("x")]), "q", 0, 0)).await;
     let dialects: Vec<_> =
-        stage.records("r").await.iter().filter_map(|record| record.record.dialect).collect();
+        fixture.records("r").await.iter().filter_map(|record| record.record.dialect).collect();
     assert_eq!(dialects, [Dialect::Loom, Dialect::Loom, Dialect::Loom, Dialect::Runwire]);
 }
 
 /// Frames that could be anything are refused together, and a later frame may tell.
-pub async fn what_tells_no_dialect_is_refused_whole(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+pub async fn an_append_without_a_detectable_dialect_is_refused(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
     let unclear = r#"{"type":"error","message":"x"}"#;
-    assert_eq!(stage.refused(to_run("r", &[unclear, unclear])).await.code(), "dialect_ambiguous");
-    assert_eq!(stage.refused(to_thread("r", &[unclear])).await.code(), "dialect_ambiguous");
-    assert_eq!(stage.log.run(&run("r")).await, Err(LogError::RunUnknown("r".into())));
-    assert_eq!(stage.write(to_run("r", &[unclear, LOOM])).await.accepted, 2);
-    assert_eq!(stage.write(to_run("r", &[unclear])).await.accepted, 1);
+    assert_eq!(fixture.refused(to_run("r", &[unclear, unclear])).await.code(), "dialect_ambiguous");
+    assert_eq!(fixture.refused(to_thread("r", &[unclear])).await.code(), "dialect_ambiguous");
+    assert_eq!(fixture.log.run(&run("r")).await, Err(LogError::RunUnknown("r".into())));
+    assert_eq!(fixture.write(to_run("r", &[unclear, LOOM])).await.accepted, 2);
+    assert_eq!(fixture.write(to_run("r", &[unclear])).await.accepted, 1);
 }
 
 /// What began as AG-UI is social-app's once a frame shows it, and stays so.
 pub async fn ag_ui_may_turn_out_to_be_social_app(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let named = |dialect, frame: &str| Append { dialect: Some(dialect), ..to_run("r", &[frame]) };
-    stage.write(named(Dialect::AgUi, r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#)).await;
-    let shows = r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","stage":"x"}"#;
-    stage.write(named(Dialect::AgUi, shows)).await;
-    let stage = stage.reopen().await;
-    let told = stage.log.producer(&run("r"), "").await.expect("the run").expect("the producer");
+    fixture.write(named(Dialect::AgUi, r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#)).await;
+    let shows = r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","fixture":"x"}"#;
+    fixture.write(named(Dialect::AgUi, shows)).await;
+    let fixture = fixture.reopen().await;
+    let told = fixture.log.producer(&run("r"), "").await.expect("the run").expect("the producer");
     assert_eq!(told.dialect, Some(Dialect::SocialApp));
-    stage.write(named(Dialect::AgUi, r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#)).await;
-    assert_eq!(stage.status("r").await, "completed");
+    fixture.write(named(Dialect::AgUi, r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#)).await;
+    assert_eq!(fixture.status("r").await, "completed");
     let dialects: Vec<_> =
-        stage.records("r").await.iter().filter_map(|record| record.record.dialect).collect();
+        fixture.records("r").await.iter().filter_map(|record| record.record.dialect).collect();
     assert_eq!(dialects, [Dialect::AgUi, Dialect::SocialApp, Dialect::SocialApp]);
 }
 
 /// Writes each frame alone to a run, with a reopening after each, and compares it with its meaning.
 async fn in_pieces(bed: &dyn Bed, dialect: Dialect, frames: &[impl AsRef<str>]) {
-    let mut stage = Stage::open(bed).await;
+    let mut fixture = Fixture::open(bed).await;
     for (at, frame) in frames.iter().enumerate() {
         let append = Append { dialect: (at == 0).then_some(dialect), ..to_run("r", &[frame]) };
-        stage.write(stamped(append, "p", 0, at as u64)).await;
-        stage = stage.reopen().await;
+        fixture.write(stamped(append, "p", 0, at as u64)).await;
+        fixture = fixture.reopen().await;
     }
     let expected = meaning("r", "r", dialect, frames);
-    let records = stage.records("r").await;
+    let records = fixture.records("r").await;
     assert_eq!(records.len(), expected.len());
     for (record, expected) in records.iter().zip(&expected) {
         assert_eq!(record.record.entries, *expected, "seq {}", record.record.seq);
     }
     // In one append they mean the same.
     let append = Append { dialect: Some(dialect), ..to_run("whole", frames) };
-    stage.write(append).await;
+    fixture.write(append).await;
     let whole: Vec<_> =
-        stage.records("whole").await.iter().map(|record| record.record.entries.clone()).collect();
+        fixture.records("whole").await.iter().map(|record| record.record.entries.clone()).collect();
     assert_eq!(whole, meaning("whole", "whole", dialect, frames));
 }
 
@@ -121,7 +123,7 @@ pub async fn gathered_arguments_are_found_across_appends_and_reopening(bed: &dyn
     .await;
 }
 
-/// What slots tell is passed over in the frames that follow them.
+/// What a slot contains is skipped in the frames that follow it.
 pub async fn slots_of_loom_export_in_pieces_mean_the_same(bed: &dyn Bed) {
     let source = [
         STARTED.to_owned(),
@@ -152,8 +154,8 @@ pub async fn slots_of_loom_export_in_pieces_mean_the_same(bed: &dyn Bed) {
 }
 
 /// The guard remembers what is open over a restart.
-pub async fn what_is_open_is_closed_at_the_end_after_reopening(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+pub async fn open_items_are_closed_at_the_end_after_reopening(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
     let frames = [
         STARTED,
         r#"{"type":"step.started","name":"think"}"#,
@@ -161,25 +163,26 @@ pub async fn what_is_open_is_closed_at_the_end_after_reopening(bed: &dyn Bed) {
         r#"{"type":"tool.args_delta","call_id":"c","delta":"{\"x\":"}"#,
         &delta("half a text"),
     ];
-    stage.write(to_run("r", &frames)).await;
-    let stage = stage.reopen().await;
+    fixture.write(to_run("r", &frames)).await;
+    let fixture = fixture.reopen().await;
     let failed = r#"{"type":"run.failed","error":{"message":"no"}}"#;
-    stage.write(to_run("r", &[failed])).await;
-    let last: Vec<_> = stage.types("r").await.split_off(6);
+    fixture.write(to_run("r", &[failed])).await;
+    let last: Vec<_> = fixture.types("r").await.split_off(6);
     assert_eq!(last, ["text.finished", "tool.called", "tool.finished", "step.finished", "run.failed"]);
     let frames: Vec<_> = frames.into_iter().chain([failed]).collect();
     let expected = meaning("r", "r", Dialect::Runwire, &frames);
-    let found: Vec<_> = stage.records("r").await.iter().map(|record| record.record.entries.clone()).collect();
+    let found: Vec<_> =
+        fixture.records("r").await.iter().map(|record| record.record.entries.clone()).collect();
     assert_eq!(found, expected);
 }
 
 /// An id that an earlier run of the thread has used gets a number, also after a restart.
 pub async fn ids_of_earlier_runs_are_not_used_twice_after_reopening(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.closed_run("t", "r1", "one").await;
-    let stage = stage.reopen().await;
-    stage.write(to_run_of("t", "r2", &[STARTED.to_owned(), delta("two")])).await;
-    let records = stage.records("t").await;
+    let fixture = Fixture::open(bed).await;
+    fixture.closed_run("t", "r1", "one").await;
+    let fixture = fixture.reopen().await;
+    fixture.write(to_run_of("t", "r2", &[STARTED.to_owned(), delta("two")])).await;
+    let records = fixture.records("t").await;
     let last = records.last().and_then(|record| record.record.entries.last()).expect("an event");
     let runwire_model::event::Body::TextDelta(told) = &last.event.body else { panic!("a text") };
     assert_eq!(told.message_id, "m#2");

@@ -1,20 +1,20 @@
-//! The inbox: every open question, newest first, and nothing else.
+//! The inbox: every open interaction, newest first, and nothing else.
 
 use super::Bed;
-use super::answering::asks;
-use super::stage::{STARTED, Stage, TENANT, run, thread, to_run, to_run_of};
+use super::answers::asks;
+use super::fixture::{Fixture, STARTED, TENANT, run, thread, to_run, to_run_of};
 use crate::Cancel;
 use crate::info::NewRun;
 use crate::interaction::{Answer, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::Part;
+use crate::transfer::ExportRequest;
 
 fn all() -> InteractionQuery {
     InteractionQuery { tenant: TENANT.into(), limit: 100, ..InteractionQuery::default() }
 }
 
-async fn page(stage: &Stage<'_>, query: InteractionQuery) -> InteractionPage {
-    stage.log.interactions(query).await.expect("the inbox")
+async fn page(fixture: &Fixture<'_>, query: InteractionQuery) -> InteractionPage {
+    fixture.log.interactions(query).await.expect("the inbox")
 }
 
 fn names(page: &InteractionPage) -> Vec<String> {
@@ -22,9 +22,9 @@ fn names(page: &InteractionPage) -> Vec<String> {
     page.interactions.iter().map(name).collect()
 }
 
-/// Questions are listed by when they were asked, with filters, page by page.
-pub async fn open_questions_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+/// Interactions are listed by the time of their request, with filters and pages.
+pub async fn open_interactions_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
     let new = NewRun {
         tenant: TENANT.into(),
         run_id: Some("old".into()),
@@ -32,100 +32,100 @@ pub async fn open_questions_are_listed_newest_first_with_filters_and_pages(bed: 
         agent: Some("demo".into()),
         ..NewRun::default()
     };
-    stage.log.create_run(new).await.expect("the run");
+    fixture.log.create_run(new).await.expect("the run");
     for n in 0..5 {
-        stage.write(to_run(&format!("r{n}"), &[STARTED, &asks("q")])).await;
+        fixture.write(to_run(&format!("r{n}"), &[STARTED, &asks("q")])).await;
     }
     // One that was created first and asks last, and asks again while it waits.
-    stage.write(to_run("old", &[STARTED, &asks("x")])).await;
-    stage.write(to_run("old", &[asks("y")])).await;
+    fixture.write(to_run("old", &[STARTED, &asks("x")])).await;
+    fixture.write(to_run("old", &[asks("y")])).await;
     let expected = ["old/y", "old/x", "r4/q", "r3/q", "r2/q", "r1/q", "r0/q"];
-    assert_eq!(names(&page(&stage, all()).await), expected);
+    assert_eq!(names(&page(&fixture, all()).await), expected);
     let mut listed = Vec::new();
     let mut query = InteractionQuery { limit: 2, ..all() };
     loop {
-        let page = page(&stage, query.clone()).await;
+        let page = page(&fixture, query.clone()).await;
         listed.extend(names(&page));
         let Some(next) = page.next else { break };
         // What is settled meanwhile does not disturb the next page.
         if listed.len() == 4 {
             let answer = Answer { interaction_id: "q".into(), ..Answer::default() };
-            stage.log.answer(&run("r3"), answer).await.expect("an answer");
+            fixture.log.answer(&run("r3"), answer).await.expect("an answer");
         }
         query.before = Some(next);
     }
     assert_eq!(listed, expected);
-    let of = |query: InteractionQuery| page(&stage, query);
+    let of = |query: InteractionQuery| page(&fixture, query);
     let agent = of(InteractionQuery { agent: Some("demo".into()), ..all() }).await;
     assert_eq!(names(&agent), ["old/y", "old/x"]);
     assert_eq!(agent.interactions[0].agent.as_deref(), Some("demo"));
     assert_eq!(names(&of(InteractionQuery { thread: Some("r2".into()), ..all() }).await), ["r2/q"]);
     assert_eq!(names(&of(InteractionQuery { run: Some("old".into()), ..all() }).await), ["old/y", "old/x"]);
     assert!(names(&of(InteractionQuery { tenant: "stranger".into(), ..all() }).await).is_empty());
-    let stage = stage.reopen().await;
+    let fixture = fixture.reopen().await;
     let expected = ["old/y", "old/x", "r4/q", "r2/q", "r1/q", "r0/q"];
-    assert_eq!(names(&page(&stage, all()).await), expected);
+    assert_eq!(names(&page(&fixture, all()).await), expected);
 }
 
-/// However a question is settled, it leaves the inbox.
-pub async fn what_is_settled_leaves_the_inbox(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+/// However an interaction is resolved, it leaves the inbox.
+pub async fn a_resolved_interaction_leaves_the_inbox(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
     for id in ["answered", "withdrawn", "cancelled", "deleted", "failed", "open"] {
-        stage.write(to_run_of(id, id, &[STARTED, &asks("q"), &asks("other")])).await;
+        fixture.write(to_run_of(id, id, &[STARTED, &asks("q"), &asks("other")])).await;
     }
     let expiring = asks("q").replace("\"title\"", "\"expires_at\":\"2020-01-01T00:00:00Z\",\"title\"");
-    stage.write(to_run("expired", &[STARTED, &expiring])).await;
-    assert_eq!(page(&stage, all()).await.interactions.len(), 13);
+    fixture.write(to_run("expired", &[STARTED, &expiring])).await;
+    assert_eq!(page(&fixture, all()).await.interactions.len(), 13);
     let answer = Answer { interaction_id: "q".into(), ..Answer::default() };
-    stage.log.answer(&run("answered"), answer).await.expect("an answer");
+    fixture.log.answer(&run("answered"), answer).await.expect("an answer");
     let withdrawn = r#"{"type":"interaction.resolved","interaction_id":"q","decision":"cancelled"}"#;
-    stage.write(to_run("withdrawn", &[withdrawn])).await;
-    stage.log.cancel(&run("cancelled"), Cancel::default()).await.expect("the run");
-    stage.log.delete_thread(&thread("deleted"), true).await.expect("the thread");
-    stage.write(to_run("failed", &[r#"{"type":"run.failed","error":{"message":"m"}}"#])).await;
-    stage.log.sweep().await.expect("a sweep");
+    fixture.write(to_run("withdrawn", &[withdrawn])).await;
+    fixture.log.cancel(&run("cancelled"), Cancel::default()).await.expect("the run");
+    fixture.log.delete_thread(&thread("deleted"), true).await.expect("the thread");
+    fixture.write(to_run("failed", &[r#"{"type":"run.failed","error":{"message":"m"}}"#])).await;
+    fixture.log.sweep().await.expect("a sweep");
     let left = ["open/other", "open/q", "withdrawn/other", "answered/other"];
-    let mut found = names(&page(&stage, all()).await);
+    let mut found = names(&page(&fixture, all()).await);
     found.sort_unstable();
     let mut expected = left.map(str::to_owned);
     expected.sort_unstable();
     assert_eq!(found, expected);
-    let stage = stage.reopen().await;
-    let mut found = names(&page(&stage, all()).await);
+    let fixture = fixture.reopen().await;
+    let mut found = names(&page(&fixture, all()).await);
     found.sort_unstable();
     assert_eq!(found, expected);
 }
 
-/// A page of large questions ends early, and the next goes on.
-pub async fn large_questions_make_small_pages(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+/// A page of large interactions ends early, and the next one continues.
+pub async fn large_interactions_make_small_pages(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
     let large = asks("q").replace("Who?", &"x".repeat(1 << 19));
     for n in 0..12 {
-        stage.write(to_run(&format!("r{n:02}"), &[STARTED, &large])).await;
+        fixture.write(to_run(&format!("r{n:02}"), &[STARTED, &large])).await;
     }
-    let first = page(&stage, all()).await;
+    let first = page(&fixture, all()).await;
     assert!(first.interactions.len() < 12);
-    let rest = page(&stage, InteractionQuery { before: first.next, ..all() }).await;
+    let rest = page(&fixture, InteractionQuery { before: first.next, ..all() }).await;
     assert_eq!((first.interactions.len() + rest.interactions.len(), rest.next), (12, None));
 }
 
-/// A question that moved here with its run waits here, and is answered here.
-pub async fn a_question_moves_with_its_run(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run_of("t", "r", &[STARTED, &asks("q"), &asks("answered")])).await;
+/// An imported interaction is open here, and is answered here.
+pub async fn an_interaction_is_exported_with_its_run(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run_of("t", "r", &[STARTED, &asks("q"), &asks("answered")])).await;
     let answer = Answer { interaction_id: "answered".into(), ..Answer::default() };
-    let won = stage.log.answer(&run("r"), answer.clone()).await.expect("an answer").answer;
-    let exported = stage.log.export(&thread("t"), &Part::default()).await.expect("the thread");
-    let pieces = exported.pieces.into_iter().enumerate().map(|(at, piece)| (at as u64 + 1, piece)).collect();
+    let won = fixture.log.answer(&run("r"), answer.clone()).await.expect("an answer").answer;
+    let exported = fixture.log.export(&thread("t"), &ExportRequest::default()).await.expect("the thread");
+    let items = exported.items.into_iter().enumerate().map(|(at, item)| (at as u64 + 1, item)).collect();
     let there = ThreadKey::new("elsewhere", "t");
-    assert_eq!(stage.log.import(&there, pieces).await.expect("the thread").fault, None);
-    let stage = stage.reopen().await;
-    let inbox = page(&stage, InteractionQuery { tenant: "elsewhere".into(), ..all() }).await;
+    assert_eq!(fixture.log.import(&there, items).await.expect("the thread").fault, None);
+    let fixture = fixture.reopen().await;
+    let inbox = page(&fixture, InteractionQuery { tenant: "elsewhere".into(), ..all() }).await;
     assert_eq!(names(&inbox), ["r/q"]);
     let moved = RunKey::new("elsewhere", "r");
-    assert_eq!(stage.log.interaction(&moved, "answered").await.expect("the question").answer, Some(won));
-    assert!(!stage.log.answer(&moved, answer).await.expect("the same").new);
+    assert_eq!(fixture.log.interaction(&moved, "answered").await.expect("the question").answer, Some(won));
+    assert!(!fixture.log.answer(&moved, answer).await.expect("the same").new);
     let answer = Answer { interaction_id: "q".into(), ..Answer::default() };
-    assert!(stage.log.answer(&moved, answer).await.expect("an answer").new);
-    assert_eq!(names(&page(&stage, all()).await), ["r/q"]);
+    assert!(fixture.log.answer(&moved, answer).await.expect("an answer").new);
+    assert_eq!(names(&page(&fixture, all()).await), ["r/q"]);
 }

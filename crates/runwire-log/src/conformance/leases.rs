@@ -1,8 +1,8 @@
-//! Every run ends: leases run out, questions expire.
+//! Every run ends: leases and interactions expire.
 
 use std::time::Duration;
 
-use super::stage::{COMPLETED, STARTED, Stage, delta, run, to_run};
+use super::fixture::{COMPLETED, Fixture, STARTED, delta, run, to_run};
 use super::{Bed, Timing};
 use crate::Cancel;
 
@@ -16,120 +16,120 @@ fn asks(id: &str, expires_at: &str) -> String {
 
 /// A run whose producer falls silent fails with `producer_lost`.
 pub async fn a_silent_producer_is_lost_after_its_lease(bed: &dyn Bed) {
-    let stage = Stage::with(bed, SHORT).await;
-    stage.write(to_run("r", &[STARTED, &delta("a")])).await;
-    stage.closed_run("closed", "closed", "x").await;
-    stage.sweep_until("r", "failed").await;
-    let info = stage.info("r").await;
+    let fixture = Fixture::with(bed, SHORT).await;
+    fixture.write(to_run("r", &[STARTED, &delta("a")])).await;
+    fixture.closed_run("closed", "closed", "x").await;
+    fixture.sweep_until("r", "failed").await;
+    let info = fixture.info("r").await;
     assert_eq!(info.summary.error.and_then(|error| error.code).as_deref(), Some("producer_lost"));
     assert!(info.ended_at.is_some());
-    assert_eq!(stage.types("r").await[3..], ["text.finished", "run.failed"]);
-    let late = stage.log.append(to_run("r", &[delta("late")])).await.expect("an answer");
+    assert_eq!(fixture.types("r").await[3..], ["text.finished", "run.failed"]);
+    let late = fixture.log.append(to_run("r", &[delta("late")])).await.expect("an answer");
     assert_eq!(late.fault.map(|fault| fault.problem.code()), Some("run_closed"));
-    assert_eq!((stage.log.sweep().await, stage.status("closed").await), (Ok(0), "completed"));
+    assert_eq!((fixture.log.sweep().await, fixture.status("closed").await), (Ok(0), "completed"));
 }
 
 /// The lease of a run starts when it is created.
 pub async fn a_run_that_was_never_written_to_is_lost_too(bed: &dyn Bed) {
-    let stage = Stage::with(bed, SHORT).await;
-    stage.create_run("r", Some("t")).await;
-    stage.sweep_until("r", "failed").await;
-    assert_eq!(stage.types("t").await, ["run.started", "run.failed"]);
-    let error = stage.info("r").await.summary.error.expect("a failure");
+    let fixture = Fixture::with(bed, SHORT).await;
+    fixture.create_run("r", Some("t")).await;
+    fixture.sweep_until("r", "failed").await;
+    assert_eq!(fixture.types("t").await, ["run.started", "run.failed"]);
+    let error = fixture.info("r").await.summary.error.expect("a failure");
     assert!(error.message.starts_with("nothing was written"), "{}", error.message);
     // The thread is free again.
-    stage.create_run("next", Some("t")).await;
+    fixture.create_run("next", Some("t")).await;
 }
 
-/// Whoever writes or says that it is there keeps its run.
+/// Writes and heartbeats renew the lease of a run.
 pub async fn writes_and_heartbeats_renew_a_lease(bed: &dyn Bed) {
     let lease = Duration::from_millis(1500);
-    let stage = Stage::with(bed, Timing { lease, ..SHORT }).await;
+    let fixture = Fixture::with(bed, Timing { lease, ..SHORT }).await;
     for id in ["writes", "beats", "empty", "silent"] {
-        stage.write(to_run(id, &[STARTED])).await;
+        fixture.write(to_run(id, &[STARTED])).await;
     }
     // Longer than the lease in all, with a sign of life after each sixth of it.
     for _ in 0..8 {
         tokio::time::sleep(lease / 6).await;
-        stage.write(to_run("writes", &[delta("a")])).await;
-        stage.write(to_run("empty", &[""; 0])).await;
-        assert_eq!(stage.log.heartbeat(&run("beats")).await.expect("the run").status.as_str(), "running");
-        stage.log.sweep().await.expect("a sweep");
+        fixture.write(to_run("writes", &[delta("a")])).await;
+        fixture.write(to_run("empty", &[""; 0])).await;
+        assert_eq!(fixture.log.heartbeat(&run("beats")).await.expect("the run").status.as_str(), "running");
+        fixture.log.sweep().await.expect("a sweep");
     }
-    assert_eq!(stage.status("silent").await, "failed");
+    assert_eq!(fixture.status("silent").await, "failed");
     for id in ["writes", "beats", "empty"] {
-        assert_eq!(stage.status(id).await, "running", "{id}");
+        assert_eq!(fixture.status(id).await, "running", "{id}");
     }
     for id in ["writes", "beats", "empty"] {
-        stage.sweep_until(id, "failed").await;
+        fixture.sweep_until(id, "failed").await;
     }
 }
 
-/// A run that waits for a person waits as long as the question does, also after reopening.
-pub async fn a_lease_pauses_while_a_question_is_open(bed: &dyn Bed) {
-    let stage = Stage::with(bed, SHORT).await;
-    stage.write(to_run("r", &[STARTED, &asks("q", "2999-01-01T00:00:00Z")])).await;
-    stage.write(to_run("s", &[STARTED, &asks("q", "")])).await;
-    stage.write(to_run("own", &[STARTED, r#"{"type":"run.suspended","interaction_ids":[]}"#])).await;
-    stage.write(to_run("other", &[STARTED])).await;
-    stage.sweep_until("other", "failed").await;
-    let stage = stage.reopen().await;
-    stage.write(to_run("another", &[STARTED])).await;
-    stage.sweep_until("another", "failed").await;
+/// A suspended run waits until its interaction expires, also after reopening.
+pub async fn a_lease_pauses_while_an_interaction_is_open(bed: &dyn Bed) {
+    let fixture = Fixture::with(bed, SHORT).await;
+    fixture.write(to_run("r", &[STARTED, &asks("q", "2999-01-01T00:00:00Z")])).await;
+    fixture.write(to_run("s", &[STARTED, &asks("q", "")])).await;
+    fixture.write(to_run("own", &[STARTED, r#"{"type":"run.suspended","interaction_ids":[]}"#])).await;
+    fixture.write(to_run("other", &[STARTED])).await;
+    fixture.sweep_until("other", "failed").await;
+    let fixture = fixture.reopen().await;
+    fixture.write(to_run("another", &[STARTED])).await;
+    fixture.sweep_until("another", "failed").await;
     for id in ["r", "s", "own"] {
-        assert_eq!(stage.status(id).await, "suspended", "{id}");
+        assert_eq!(fixture.status(id).await, "suspended", "{id}");
     }
     // Where it does not say, a question waits for a week.
-    let info = stage.info("s").await;
+    let info = fixture.info("s").await;
     let week = info.summary.interactions[0].expires_at.expect("a time") - info.started_at.expect("a time").0;
-    assert!(week.abs_diff(crate::limits::QUESTION_MILLIS) < 60_000);
+    assert!(week.abs_diff(crate::limits::INTERACTION_MILLIS) < 60_000);
     // Once it is answered, the producer must show itself again.
     let withdrawn = r#"{"type":"interaction.resolved","interaction_id":"q","decision":"cancelled"}"#;
-    stage.write(to_run("r", &[withdrawn])).await;
-    stage.sweep_until("r", "failed").await;
+    fixture.write(to_run("r", &[withdrawn])).await;
+    fixture.sweep_until("r", "failed").await;
 }
 
-/// Only what has expired is resolved; when nothing is open any more, the run goes on.
-pub async fn a_question_expires_alone_and_resumes_its_run(bed: &dyn Bed) {
-    let stage = Stage::with(bed, Timing { lease: Duration::from_secs(600), ..SHORT }).await;
+/// Only expired interactions are resolved; when none is open, the run resumes.
+pub async fn an_interaction_expires_alone_and_resumes_its_run(bed: &dyn Bed) {
+    let fixture = Fixture::with(bed, Timing { lease: Duration::from_secs(600), ..SHORT }).await;
     let (past, week) = (asks("past", "2020-01-01T00:00:00Z"), asks("week", ""));
-    stage.write(to_run("one", &[STARTED, &past])).await;
-    stage.write(to_run("two", &[STARTED, &past, &week])).await;
-    let stage = stage.reopen().await;
-    stage.sweep_until("one", "running").await;
-    assert_eq!(stage.types("one").await[3..], ["interaction.resolved", "run.resumed"]);
-    let asked = stage.info("two").await.summary.interactions;
+    fixture.write(to_run("one", &[STARTED, &past])).await;
+    fixture.write(to_run("two", &[STARTED, &past, &week])).await;
+    let fixture = fixture.reopen().await;
+    fixture.sweep_until("one", "running").await;
+    assert_eq!(fixture.types("one").await[3..], ["interaction.resolved", "run.resumed"]);
+    let asked = fixture.info("two").await.summary.interactions;
     let states: Vec<_> = asked.iter().map(|asked| asked.status.as_str()).collect();
     assert_eq!(states, ["expired", "open"]);
-    assert_eq!(stage.status("two").await, "suspended");
-    assert_eq!(stage.log.sweep().await, Ok(0));
-    stage.write(to_run("one", &[COMPLETED])).await;
+    assert_eq!(fixture.status("two").await, "suspended");
+    assert_eq!(fixture.log.sweep().await, Ok(0));
+    fixture.write(to_run("one", &[COMPLETED])).await;
 }
 
-/// A question does not put off the end of a run that was asked to stop.
+/// An interaction does not delay the end of a cancelled run.
 pub async fn a_run_that_asks_after_a_cancel_is_still_stopped(bed: &dyn Bed) {
-    let stage = Stage::with(bed, Timing { lease: Duration::from_secs(600), ..SHORT }).await;
+    let fixture = Fixture::with(bed, Timing { lease: Duration::from_secs(600), ..SHORT }).await;
     for id in ["r", "s"] {
-        stage.write(to_run(id, &[STARTED])).await;
-        stage.log.cancel(&run(id), Cancel::default()).await.expect("the run");
-        stage.write(to_run(id, &[asks("q", "")])).await;
+        fixture.write(to_run(id, &[STARTED])).await;
+        fixture.log.cancel(&run(id), Cancel::default()).await.expect("the run");
+        fixture.write(to_run(id, &[asks("q", "")])).await;
     }
     let withdrawn = r#"{"type":"interaction.resolved","interaction_id":"q","decision":"cancelled"}"#;
-    stage.write(to_run("s", &[withdrawn])).await;
-    let stage = stage.reopen().await;
-    stage.sweep_until("r", "cancelled").await;
-    stage.sweep_until("s", "cancelled").await;
+    fixture.write(to_run("s", &[withdrawn])).await;
+    let fixture = fixture.reopen().await;
+    fixture.sweep_until("r", "cancelled").await;
+    fixture.sweep_until("s", "cancelled").await;
 }
 
-/// A server that was away blames no producer for it.
+/// Downtime of the server expires no lease.
 pub async fn every_lease_gets_a_full_term_after_reopening(bed: &dyn Bed) {
     let lease = Duration::from_millis(500);
-    let stage = Stage::with(bed, Timing { lease, ..SHORT }).await;
-    stage.write(to_run("r", &[STARTED])).await;
-    stage.create_run("pending", None).await;
+    let fixture = Fixture::with(bed, Timing { lease, ..SHORT }).await;
+    fixture.write(to_run("r", &[STARTED])).await;
+    fixture.create_run("pending", None).await;
     tokio::time::sleep(lease).await;
-    let stage = stage.reopen().await;
-    assert_eq!(stage.log.sweep().await, Ok(0));
-    stage.sweep_until("r", "failed").await;
-    stage.sweep_until("pending", "failed").await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.log.sweep().await, Ok(0));
+    fixture.sweep_until("r", "failed").await;
+    fixture.sweep_until("pending", "failed").await;
 }

@@ -6,18 +6,18 @@ use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames, Slots};
 use runwire_model::window::Window;
 
 use super::Bed;
-use super::stage::{STARTED, Stage, delta, run, thread, to_run, to_run_of};
-use crate::Form;
+use super::fixture::{Fixture, STARTED, delta, run, thread, to_run, to_run_of};
+use crate::ReadFormat;
 use crate::limits;
 
 /// Readers that come while others write see every record once, in order.
-pub async fn whoever_takes_the_tail_first_misses_nothing(bed: &dyn Bed) {
+pub async fn a_reader_that_takes_the_tail_first_misses_nothing(bed: &dyn Bed) {
     const RECORDS: u64 = 300;
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED])).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED])).await;
     let mut readers = Vec::new();
     for reader in 0..8 {
-        let log = stage.log.clone();
+        let log = fixture.log.clone();
         readers.push(tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(reader * 3)).await;
             let tail = log.tail(&thread("r"));
@@ -42,7 +42,7 @@ pub async fn whoever_takes_the_tail_first_misses_nothing(bed: &dyn Bed) {
     }
     let mut writers = Vec::new();
     for writer in 0..4 {
-        let log = stage.log.clone();
+        let log = fixture.log.clone();
         let mine = if writer == 0 { 74 } else { 75 };
         writers.push(tokio::spawn(async move {
             for turn in 0..mine {
@@ -54,16 +54,16 @@ pub async fn whoever_takes_the_tail_first_misses_nothing(bed: &dyn Bed) {
     for task in writers.into_iter().chain(readers) {
         task.await.expect("no reader misses a record");
     }
-    assert_eq!(stage.records("r").await.len() as u64, RECORDS);
+    assert_eq!(fixture.records("r").await.len() as u64, RECORDS);
 }
 
 /// A tail holds a bounded number of bytes; what it has lost must be read from the store.
 pub async fn a_tail_that_has_lost_records_says_so(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED])).await;
-    let tail = stage.log.tail(&thread("r"));
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED])).await;
+    let tail = fixture.log.tail(&thread("r"));
     assert!(tail.after(0).is_none(), "a new tail knows nothing");
-    stage.write(to_run("r", &[delta("a")])).await;
+    fixture.write(to_run("r", &[delta("a")])).await;
     assert_eq!(tail.head().seq, 2);
     assert!(tail.after(0).is_none(), "the first record is not in it");
     assert_eq!(tail.after(1).map(|records| records.len()), Some(1));
@@ -71,50 +71,50 @@ pub async fn a_tail_that_has_lost_records_says_so(bed: &dyn Bed) {
     assert_eq!(tail.after(u64::MAX).map_or(0, |records| records.len()), 0);
     let rounds = 2 * limits::TAIL_BYTES / 50_000;
     for _ in 0..rounds {
-        stage.write(to_run("r", &[delta(&"x".repeat(50_000))])).await;
+        fixture.write(to_run("r", &[delta(&"x".repeat(50_000))])).await;
     }
     assert!(tail.after(1).is_none());
     let last = tail.head().seq;
-    assert_eq!(last, stage.info("r").await.last_seq);
+    assert_eq!(last, fixture.info("r").await.last_seq);
     assert_eq!(tail.after(last - 1).map(|records| records.len()), Some(1));
     // Threads do not mix.
-    stage.write(to_run_of("t", "s", &[STARTED])).await;
+    fixture.write(to_run_of("t", "s", &[STARTED])).await;
     assert_eq!(tail.head().seq, last);
     drop(tail);
     // Whoever keeps it filled may hold it for a moment longer.
-    while stage.log.tail(&thread("r")).head().seq != 0 {
+    while fixture.log.tail(&thread("r")).head().seq != 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
 /// The newest checkpoint that is not too new is found, unless it was lost.
 pub async fn a_checkpoint_is_found_again(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED.to_owned(), delta("a"), delta("b"), delta("c")])).await;
-    let form = Form::new(Dialect::Loom);
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED.to_owned(), delta("a"), delta("b"), delta("c")])).await;
+    let form = ReadFormat::new(Dialect::Loom);
     let mut encoder = Encoder::new(Dialect::Loom, "r", "r", Fidelity::Native);
     let mut states = Vec::new();
-    for record in stage.records("r").await {
+    for record in fixture.records("r").await {
         encoder.step(&record.record, &Window::default(), &mut Frames::default());
-        stage.log.keep_checkpoint(&run("r"), form, record.record.seq, &encoder);
+        fixture.log.keep_checkpoint(&run("r"), form, record.record.seq, &encoder);
         states.push(encoder.clone());
     }
-    stage.log.keep_checkpoint(&run("none"), form, 1, &encoder);
-    stage.log.keep_checkpoint(&run("r"), form, u64::MAX, &encoder);
-    stage.log.ready().await.expect("checkpoints hurt nothing");
-    let stage = stage.reopen().await;
+    fixture.log.keep_checkpoint(&run("none"), form, 1, &encoder);
+    fixture.log.keep_checkpoint(&run("r"), form, u64::MAX, &encoder);
+    fixture.log.ready().await.expect("checkpoints hurt nothing");
+    let fixture = fixture.reopen().await;
     for seq in 1..=4 {
         // It is a cache: it may be lost, and must not be wrong.
-        if let Some((found, state)) = stage.log.checkpoint(&run("r"), form, seq).await.expect("the store") {
+        if let Some((found, state)) = fixture.log.checkpoint(&run("r"), form, seq).await.expect("the store") {
             assert!(found <= seq);
             assert_eq!(state, states[found as usize - 1]);
         }
     }
-    assert_eq!(stage.log.checkpoint(&run("r"), form, 0).await, Ok(None));
-    let full = Form { fidelity: Fidelity::Full, ..form };
-    assert_eq!(stage.log.checkpoint(&run("r"), full, 4).await, Ok(None));
-    let asks = Form { slots: Slots::Asks, ..form };
-    assert_eq!(stage.log.checkpoint(&run("r"), asks, 4).await, Ok(None));
-    assert_eq!(stage.log.checkpoint(&run("none"), form, 4).await, Ok(None));
-    stage.log.checkpoint(&run("r"), form, u64::MAX).await.expect("the store");
+    assert_eq!(fixture.log.checkpoint(&run("r"), form, 0).await, Ok(None));
+    let full = ReadFormat { fidelity: Fidelity::Full, ..form };
+    assert_eq!(fixture.log.checkpoint(&run("r"), full, 4).await, Ok(None));
+    let asks = ReadFormat { slots: Slots::Asks, ..form };
+    assert_eq!(fixture.log.checkpoint(&run("r"), asks, 4).await, Ok(None));
+    assert_eq!(fixture.log.checkpoint(&run("none"), form, 4).await, Ok(None));
+    fixture.log.checkpoint(&run("r"), form, u64::MAX).await.expect("the store");
 }

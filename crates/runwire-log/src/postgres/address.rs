@@ -1,4 +1,4 @@
-//! The address of a store: what tokio-postgres reads of it, and how the way there is secured.
+//! The address of a Postgres store: connection settings, timeouts and TLS.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,24 +9,24 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
-use super::count::Count;
-use super::tls::{Tls, Trust};
+use super::connection_counters::ConnectionCounters;
+use super::tls::{ServerVerification, Tls};
 use crate::limits;
 
-/// Where a store is, and how it is reached.
+/// A parsed address.
 #[derive(Clone)]
-pub(super) struct Address {
+pub(super) struct PgAddress {
     pub(super) config: Config,
     pub(super) tls: Tls,
-    /// What is counted of the connections there.
-    pub(super) count: Arc<Count>,
+    /// Counters of all connections to it.
+    pub(super) counters: Arc<ConnectionCounters>,
 }
 
-/// How long the way to a server may be broken before the system gives up a connection.
+/// TCP timeout after which the system drops a broken connection.
 const SILENCE: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
 
-impl Address {
-    /// Reads an address; what is wrong with it is told without secrets.
+impl PgAddress {
+    /// Parses an address; errors contain no secrets.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (rest, security) = Security::take_from(url)?;
         let mut config =
@@ -47,31 +47,31 @@ impl Address {
         if config.get_keepalives_interval().is_none() {
             config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 4).keepalives_retries(3);
         }
-        // What a standby tells is old; where the address names several servers, the one that writes is meant.
+        // A standby is behind; if the address names several servers, use the primary.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_application_name().is_none() {
             config.application_name("runwire");
         }
         let tls = Tls::new(security.mode != SslMode::Disable, &security.trust)?;
-        Ok(Self { config, tls, count: Arc::default() })
+        Ok(Self { config, tls, counters: Arc::default() })
     }
 
-    /// Gives the way to the store with time limits of the server's own. What the address itself says of them wins.
+    /// Returns the configuration with server-side timeouts. Those in the address win.
     pub(super) fn with_limits(&self) -> Config {
         self.with_settings(&[])
     }
 
-    /// Gives the way to the store for a writer, all of whose statements find rows by their keys.
+    /// Returns the configuration for a writer, whose statements find all rows by key.
     ///
-    /// The server does not know that of tables that are young, small, or were not analysed for long: it would walk them
-    /// from end to end, with every version of every row that is not vacuumed yet, and make a new plan each time.
+    /// The planner does not know that of tables that are young, small, or were not analysed for long: it would scan
+    /// them from end to end, with every row version that is not vacuumed yet, and plan each statement again.
     pub(super) fn for_writing(&self) -> Config {
         self.with_settings(&[
             "plan_cache_mode=force_generic_plan",
             "enable_seqscan=off",
             "enable_hashjoin=off",
             "enable_mergejoin=off",
-            // What has to be walked all the same, as the one row of `store`, seems dear enough to be compiled.
+            // A scan that remains, of the one row of `store`, would be costly enough for JIT.
             "jit=off",
         ])
     }
@@ -80,10 +80,10 @@ impl Address {
         let limits = [
             ("statement_timeout", limits::STORE_STATEMENT_MILLIS),
             ("lock_timeout", limits::STORE_LOCK_MILLIS),
-            ("idle_in_transaction_session_timeout", limits::STORE_SILENT_MILLIS),
+            ("idle_in_transaction_session_timeout", limits::STORE_IDLE_TRANSACTION_MILLIS),
         ];
         let mut options: Vec<_> = limits.map(|(name, millis)| format!("-c {name}={millis}")).into();
-        // A node that is cut off while Postgres sends to it holds no locks for long.
+        // A node that is cut off while Postgres sends to it must not hold locks for long.
         let silence = [
             format!("tcp_user_timeout={}", limits::STORE_ANSWER_MILLIS),
             "tcp_keepalives_idle=10".into(),
@@ -100,16 +100,16 @@ impl Address {
     }
 }
 
-/// What an address says of TLS, as libpq has it.
+/// The TLS options of an address, as in libpq.
 struct Security {
     mode: SslMode,
-    trust: Trust,
+    trust: ServerVerification,
 }
 
 impl Security {
-    /// Takes `sslmode` and `sslrootcert` out of an address.
+    /// Removes `sslmode` and `sslrootcert` from an address.
     fn take_from(url: &str) -> Result<(String, Self), String> {
-        // What stands before the first `@` are credentials, whatever is in them: so it is read later, too.
+        // Everything before the first `@` is credentials, as the parser of the driver assumes, too.
         let place = url.find('@').unwrap_or(0);
         let (place, query) = match url[place..].find('?') {
             Some(mark) => (&url[..place + mark], &url[place + mark + 1..]),
@@ -130,13 +130,13 @@ impl Security {
         let file = roots.filter(|_| !roots_are_systems).map(PathBuf::from);
         let mode = mode.as_deref().unwrap_or(if roots_are_systems { "verify-full" } else { "prefer" });
         let (mode, trust) = match (mode, file) {
-            ("disable", _) => (SslMode::Disable, Trust::Anybody),
-            // Where roots are named, they count.
-            ("require", Some(file)) => (SslMode::Require, Trust::Signed(Some(file))),
-            ("require", None) if !roots_are_systems => (SslMode::Require, Trust::Anybody),
-            ("allow" | "prefer", _) => (SslMode::Prefer, Trust::Anybody),
-            ("verify-ca", file) if !roots_are_systems => (SslMode::Require, Trust::Signed(file)),
-            ("verify-full", file) => (SslMode::Require, Trust::Named(file)),
+            ("disable", _) => (SslMode::Disable, ServerVerification::None),
+            // As in libpq, named roots are verified.
+            ("require", Some(file)) => (SslMode::Require, ServerVerification::Ca(Some(file))),
+            ("require", None) if !roots_are_systems => (SslMode::Require, ServerVerification::None),
+            ("allow" | "prefer", _) => (SslMode::Prefer, ServerVerification::None),
+            ("verify-ca", file) if !roots_are_systems => (SslMode::Require, ServerVerification::Ca(file)),
+            ("verify-full", file) => (SslMode::Require, ServerVerification::Full(file)),
             ("require" | "verify-ca", _) => {
                 return Err("`sslrootcert=system` needs `sslmode=verify-full`".into());
             }
@@ -156,8 +156,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_address_says_of_the_servers_limits_wins_over_ours() {
-        let address = Address::parse("postgres://host/db?options=-c%20statement_timeout%3D5").unwrap();
+    fn timeouts_in_an_address_win_over_the_defaults() {
+        let address = PgAddress::parse("postgres://host/db?options=-c%20statement_timeout%3D5").unwrap();
         let config = address.with_limits();
         let options = config.get_options().unwrap();
         assert!(options.starts_with("-c statement_timeout=9000 "), "{options}");
@@ -165,9 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn an_address_says_how_the_way_is_secured_as_libpq_has_it() {
+    fn tls_options_in_an_address_mean_what_they_mean_in_libpq() {
         let mode = |query: &str| {
-            Address::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode())
+            PgAddress::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode())
         };
         assert_eq!(mode(""), Ok(SslMode::Prefer));
         assert_eq!(mode("?sslmode=disable"), Ok(SslMode::Disable));
@@ -182,27 +182,27 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_must_be_secured_is_never_less_secure_whatever_the_password_is() {
-        let address = Address::parse("postgres://user:pass?word@host/db?sslmode=require").unwrap();
+    fn a_required_tls_mode_holds_whatever_the_password_is() {
+        let address = PgAddress::parse("postgres://user:pass?word@host/db?sslmode=require").unwrap();
         assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
         assert_eq!(address.config.get_password(), Some(&b"pass?word"[..]));
         for hidden in ["host=host sslmode=require", "postgres://host/db?ssl%6dode=require"] {
-            let told = Address::parse(hidden).err().unwrap();
-            assert!(told.contains("`sslmode`"), "{told}");
+            let error = PgAddress::parse(hidden).err().unwrap();
+            assert!(error.contains("`sslmode`"), "{error}");
         }
     }
 
     #[test]
-    fn a_server_gives_up_a_node_that_takes_nothing_from_it() {
-        let address = Address::parse("postgres://host/db").unwrap();
+    fn the_server_drops_a_node_that_reads_nothing() {
+        let address = PgAddress::parse("postgres://host/db").unwrap();
         let config = address.with_limits();
         let options = config.get_options().unwrap();
         assert!(options.contains("-c tcp_user_timeout=10000 "), "{options}");
     }
 
     #[test]
-    fn what_is_wrong_with_an_address_is_told_without_its_password() {
-        let told = Address::parse("postgres://user:secret@host:port/db").err().unwrap();
-        assert!(!told.contains("secret"), "{told}");
+    fn errors_of_an_address_do_not_contain_its_password() {
+        let error = PgAddress::parse("postgres://user:secret@host:port/db").err().unwrap();
+        assert!(!error.contains("secret"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The beginning of a transaction: locks what it is known to need, and loads what is not at hand, all at once.
+//! Begins a transaction: locks the threads that it needs, and loads heads that are not cached, in one round trip.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -7,39 +7,39 @@ use runwire_model::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::ahead::Sent;
-use super::cache::Cache;
-use super::connection::By;
-use super::failure::{Db, Failure};
+use super::connection::Params;
+use super::error::{PgError, PgResult};
+use super::head_cache::HeadCache;
 use super::rows::{
     RUN_COLUMNS, THREAD_COLUMNS, add_producers, producer_of_row, run_of_row, thread_of_row, time,
 };
-use super::tables::{NOW, Tables};
+use super::store_clock::SentAt;
+use super::txn_store::{NOW, PgTxnStore};
 use crate::key::{RunKey, ThreadKey};
-use crate::work::ProducerHead;
+use crate::txn::ProducerHead;
 
-/// How a transaction locks threads.
+/// How a transaction locks threads, and which heads it loads.
 #[derive(Debug)]
-pub(super) enum Locking {
-    /// Waits for all of them. Heads at hand are used where they are not old.
-    Trusting,
-    /// Waits for all of them. What is at hand is most likely old: everything is loaded with the locks.
-    Wary,
-    /// The same, but waits only for some; others are locked if they are free. All numbers must be known.
-    Free { but: Vec<i64> },
+pub(super) enum LockMode {
+    /// Waits for all locks. Cached heads are used if they are current.
+    Cached,
+    /// Waits for all locks. Cached heads are most likely stale: all are loaded with the locks.
+    Reload,
+    /// Like `Reload`, but skips locked threads, except for these. All numbers must be known.
+    SkipLocked { except: Vec<i64> },
 }
 
 /// A transaction that has begun.
-pub(super) struct Begun {
+pub(super) struct BegunTransaction {
     /// The store's time.
     pub(super) now: Timestamp,
-    /// Its number.
+    /// Its transaction id.
     pub(super) transaction: String,
 }
 
-/// What a transaction is known to need: by number where that is known, else by name.
+/// The threads and runs that a transaction needs: by number where known, else by name.
 #[derive(Default)]
-struct Needed<'a> {
+struct LockTargets<'a> {
     threads: Vec<i64>,
     runs: Vec<i64>,
     thread_tenants: Vec<&'a str>,
@@ -48,11 +48,11 @@ struct Needed<'a> {
     run_names: Vec<&'a str>,
 }
 
-impl<'a> Needed<'a> {
-    fn of(cache: &Cache, threads: &[&'a ThreadKey], runs: &[&'a RunKey]) -> Self {
+impl<'a> LockTargets<'a> {
+    fn of(cache: &HeadCache, threads: &[&'a ThreadKey], runs: &[&'a RunKey]) -> Self {
         let mut needed = Self::default();
         for key in threads {
-            match cache.thread_named(key) {
+            match cache.thread_id(key) {
                 Some(id) => needed.threads.push(id),
                 None => {
                     needed.thread_tenants.push(&key.tenant);
@@ -61,10 +61,10 @@ impl<'a> Needed<'a> {
             }
         }
         for key in runs {
-            match cache.run_named(key) {
-                Some(place) => {
-                    needed.threads.push(place.thread);
-                    needed.runs.push(place.run);
+            match cache.run_location(key) {
+                Some(location) => {
+                    needed.threads.push(location.thread);
+                    needed.runs.push(location.run);
                 }
                 None => {
                     needed.run_tenants.push(&key.tenant);
@@ -79,7 +79,7 @@ impl<'a> Needed<'a> {
         self.thread_names.len() + self.run_names.len()
     }
 
-    /// What the statements for threads and those for runs are given.
+    /// Returns the parameters of the statements for threads, and of those for runs.
     fn named(&self) -> [Vec<&(dyn ToSql + Sync)>; 2] {
         [
             vec![&self.thread_tenants, &self.thread_names, &self.run_tenants, &self.run_names, &self.threads],
@@ -87,15 +87,16 @@ impl<'a> Needed<'a> {
         ]
     }
 
-    /// The same where all numbers are known.
+    /// The same if all numbers are known.
     fn numbered(&self) -> [Vec<&(dyn ToSql + Sync)>; 2] {
         [vec![&self.threads], vec![&self.runs]]
     }
 }
 
-/// Writes a query for numbers of what has known names, in a table with an index of tenant and name.
+/// Makes a query for the numbers of named rows, in a table with an index on tenant and name.
 ///
-/// It can only go by that index. Of a table that was never analysed the server would take any that begins with the tenant.
+/// Its shape forces that index. Of a table that was never analysed the planner would take any that begins with the
+/// tenant.
 fn named(column: &str, table: &str, tenants: &str, names: &str) -> String {
     format!(
         "SELECT found.{column} FROM unnest({tenants}::text[], {names}::text[]) AS known (tenant, name) \
@@ -109,17 +110,17 @@ fn named(column: &str, table: &str, tenants: &str, names: &str) -> String {
 /// The statements that lock threads and load heads.
 struct Statements {
     lock: String,
-    /// Locks threads that nobody else has locked.
-    lock_free: String,
-    /// Threads, their producers, runs, their producers.
+    /// Locks threads that are not locked.
+    lock_unlocked: String,
+    /// Load threads, their producers, runs, their producers.
     loads: [String; 4],
 }
 
 impl Statements {
-    /// Those for arrays of numbers.
+    /// Makes the statements for arrays of numbers.
     fn new(threads: &str, runs: &str) -> Self {
         let lock = format!("SELECT id, version FROM thread WHERE id = ANY({threads}) ORDER BY id FOR UPDATE");
-        // Asked for owner by owner; with `owner = ANY(…)` the server may go by the scope alone, and read all.
+        // One lookup for each owner; with `owner = ANY(…)` the planner may use the scope alone, and read all rows.
         let producers = |scope: &str, owners: &str| {
             format!(
                 "SELECT producer.* FROM unnest({owners}) AS known (owner) CROSS JOIN LATERAL \
@@ -128,7 +129,7 @@ impl Statements {
             )
         };
         Self {
-            lock_free: format!("{lock} SKIP LOCKED"),
+            lock_unlocked: format!("{lock} SKIP LOCKED"),
             lock,
             loads: [
                 format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id = ANY({threads})"),
@@ -142,14 +143,14 @@ impl Statements {
         }
     }
 
-    /// The statements that load heads, with what each is given.
-    fn loads<'a>(&'a self, [threads, runs]: &'a [Vec<&(dyn ToSql + Sync)>; 2]) -> [(&'a str, By<'a>); 4] {
+    /// Returns the statements that load heads, with their parameters.
+    fn loads<'a>(&'a self, [threads, runs]: &'a [Vec<&(dyn ToSql + Sync)>; 2]) -> [(&'a str, Params<'a>); 4] {
         let [one, two, three, four] = &self.loads;
         [(one, threads), (two, threads), (three, runs), (four, runs)]
     }
 }
 
-static NAMED: LazyLock<Statements> = LazyLock::new(|| {
+static BY_NAME: LazyLock<Statements> = LazyLock::new(|| {
     let (of_threads, by_runs) = (named("id", "thread", "$1", "$2"), named("thread", "run", "$3", "$4"));
     let of_runs = named("id", "run", "$1", "$2");
     Statements::new(
@@ -157,61 +158,63 @@ static NAMED: LazyLock<Statements> = LazyLock::new(|| {
         &format!("ARRAY({of_runs} UNION ALL SELECT unnest($3::bigint[]))"),
     )
 });
-/// They are much cheaper.
-static NUMBERED: LazyLock<Statements> = LazyLock::new(|| Statements::new("$1::bigint[]", "$1::bigint[]"));
+/// Used if all numbers are known: no name has to be resolved.
+static BY_NUMBER: LazyLock<Statements> = LazyLock::new(|| Statements::new("$1::bigint[]", "$1::bigint[]"));
 
-impl Tables {
-    /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
+impl PgTxnStore {
+    /// Begins a transaction, and locks threads in the order of their numbers, so that no two transactions deadlock.
     pub(super) fn begin(
         &mut self,
         threads: &[&ThreadKey],
         runs: &[&RunKey],
         wanted: &[i64],
-        locking: &Locking,
-    ) -> Db<Begun> {
+        locking: &LockMode,
+    ) -> PgResult<BegunTransaction> {
         self.reset();
-        let mut needed = Needed::of(&self.cache.borrow(), threads, runs);
+        let mut needed = LockTargets::of(&self.cache.borrow(), threads, runs);
         needed.threads.extend(wanted);
-        let loads_all = !matches!(locking, Locking::Trusting) || needed.names() > 0;
+        let loads_all = !matches!(locking, LockMode::Cached) || needed.names() > 0;
         let (statements, needs) = match needed.names() {
-            0 => (&*NUMBERED, needed.numbered()),
-            _ => (&*NAMED, needed.named()),
+            0 => (&*BY_NUMBER, needed.numbered()),
+            _ => (&*BY_NAME, needed.named()),
         };
-        let late: By<'_> = match locking {
-            Locking::Free { but } => &[but],
-            Locking::Trusting | Locking::Wary => &[],
+        let late: Params<'_> = match locking {
+            LockMode::SkipLocked { except } => &[except],
+            LockMode::Cached | LockMode::Reload => &[],
         };
-        let mut asked: Vec<(&str, By<'_>)> = match locking {
-            // Whoever waits holds only what it has waited for.
-            Locking::Free { .. } => vec![(&statements.lock, late), (&statements.lock_free, &needs[0])],
-            Locking::Trusting | Locking::Wary => vec![(&statements.lock, &needs[0])],
+        let mut statements_to_run: Vec<(&str, Params<'_>)> = match locking {
+            // A transaction that waits holds only locks that it has waited for.
+            LockMode::SkipLocked { .. } => {
+                vec![(&statements.lock, late), (&statements.lock_unlocked, &needs[0])]
+            }
+            LockMode::Cached | LockMode::Reload => vec![(&statements.lock, &needs[0])],
         };
-        let locks = asked.len();
-        // The time is told after all others have let go.
+        let locks = statements_to_run.len();
+        // The time is read after all locks are held.
         let begun = format!("SELECT {NOW}, pg_current_xact_id()::text");
-        asked.push((&begun, &[]));
+        statements_to_run.push((&begun, &[]));
         let new = i64::try_from(needed.names()).unwrap_or(i64::MAX);
         let numbers = "SELECT nextval('thread_id'), nextval('run_id') FROM generate_series(1, $1::bigint)";
-        let numbered: By<'_> = &[&new];
+        let numbered: Params<'_> = &[&new];
         if new > 0 {
-            asked.push((numbers, numbered));
+            statements_to_run.push((numbers, numbered));
         }
         if loads_all {
-            // Each of them sees what was there when all locks were held.
-            asked.extend(statements.loads(&needs));
+            // Each sees what was committed when all locks were held.
+            statements_to_run.extend(statements.loads(&needs));
         }
-        let sent = Sent::now();
-        let answers = self.connection.run_around(Some("BEGIN"), &asked, None)?;
+        let sent = SentAt::now();
+        let answers = self.connection.run_pipelined(Some("BEGIN"), &statements_to_run, None)?;
         let mut answers = answers.into_iter();
         for row in answers.by_ref().take(locks).flatten() {
             let (thread, version) = (row.get(0), row.get(1));
             self.locked.borrow_mut().insert(thread, version);
             self.cache.borrow_mut().check(thread, version);
         }
-        let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
+        let mut next = || answers.next().ok_or_else(|| PgError::Damaged("an answer is missing".into()));
         let begun = next()?;
-        let begun = begun.first().ok_or_else(|| Failure::Damaged("the store tells no time".into()))?;
-        let begun = Begun { now: time(begun, 0), transaction: begun.get(1) };
+        let begun = begun.first().ok_or_else(|| PgError::Damaged("the store returned no time".into()))?;
+        let begun = BegunTransaction { now: time(begun, 0), transaction: begun.get(1) };
         self.set_clock(begun.now, sent);
         if new > 0 {
             for row in next()? {
@@ -221,36 +224,36 @@ impl Tables {
         }
         if loads_all {
             let loaded = [next()?, next()?, next()?, next()?];
-            self.take_in(&loaded)?;
-            self.note_absent(threads, runs, &loaded);
+            self.cache_loaded(&loaded)?;
+            self.record_absent(threads, runs, &loaded);
         } else {
             self.load_stale(&needed)?;
         }
         Ok(begun)
     }
 
-    /// Loads what was named and is not at hand, because another node has written there.
-    fn load_stale(&self, needed: &Needed<'_>) -> Db<()> {
-        let (mut stale, cache) = (Needed::default(), self.cache.borrow());
+    /// Loads heads that another node has changed.
+    fn load_stale(&self, needed: &LockTargets<'_>) -> PgResult<()> {
+        let (mut stale, cache) = (LockTargets::default(), self.cache.borrow());
         stale.threads.extend(needed.threads.iter().filter(|id| !cache.has_thread(**id)));
         stale.runs.extend(needed.runs.iter().filter(|id| !cache.has_run(**id)));
         drop(cache);
         if stale.threads.is_empty() && stale.runs.is_empty() {
             return Ok(());
         }
-        self.take_in(&self.connection.query_all(&NUMBERED.loads(&stale.numbered()))?)
+        self.cache_loaded(&self.connection.query_all(&BY_NUMBER.loads(&stale.numbered()))?)
     }
 
-    /// Takes in what was loaded of threads that are locked.
-    fn take_in(&self, loaded: &[Vec<Row>]) -> Db<()> {
+    /// Caches loaded heads of locked threads.
+    fn cache_loaded(&self, loaded: &[Vec<Row>]) -> PgResult<()> {
         let [threads, thread_producers, runs, run_producers] = loaded else {
-            return Err(Failure::Damaged("an answer is missing".into()));
+            return Err(PgError::Damaged("an answer is missing".into()));
         };
         let (mut cache, locked) = (self.cache.borrow_mut(), self.locked.borrow());
         let mut of_threads = by_owner(thread_producers)?;
         for row in threads {
             let mut thread = thread_of_row(row);
-            // Whoever made it since the locks were taken may go on writing to it.
+            // Another node that created it after the locks were taken may still write to it.
             let Some(version) = locked.get(&thread.id) else { continue };
             if !cache.has_thread(thread.id) {
                 thread.producers = of_threads.remove(&thread.id).unwrap_or_default();
@@ -269,8 +272,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Notes which names mean nothing, now that all locks are held. What came since is none of them.
-    fn note_absent(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], loaded: &[Vec<Row>; 4]) {
+    /// Remembers which names do not exist, now that all locks are held; a later one is none of them.
+    fn record_absent(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], loaded: &[Vec<Row>; 4]) {
         let names = |rows: &'_ [Row]| -> HashSet<(String, String)> {
             rows.iter().map(|row| (row.get(1), row.get(2))).collect()
         };
@@ -281,18 +284,18 @@ impl Tables {
         };
         let absent = threads
             .iter()
-            .filter(|key| cache.thread_named(key).is_none() && !seen(&seen_threads, &key.tenant, &key.id));
+            .filter(|key| cache.thread_id(key).is_none() && !seen(&seen_threads, &key.tenant, &key.id));
         self.absent_threads.extend(absent.map(|key| (*key).clone()));
         let absent = runs
             .iter()
-            .filter(|key| cache.run_named(key).is_none() && !seen(&seen_runs, &key.tenant, &key.id));
+            .filter(|key| cache.run_location(key).is_none() && !seen(&seen_runs, &key.tenant, &key.id));
         self.absent_runs.extend(absent.map(|key| (*key).clone()));
     }
 }
 
 type Producers = HashMap<String, ProducerHead>;
 
-fn by_owner(rows: &[Row]) -> Db<HashMap<i64, Producers>> {
+fn by_owner(rows: &[Row]) -> PgResult<HashMap<i64, Producers>> {
     let mut producers: HashMap<i64, Producers> = HashMap::new();
     for row in rows {
         let (name, producer) = producer_of_row(row, 1)?;

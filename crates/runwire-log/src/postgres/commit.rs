@@ -1,149 +1,159 @@
-//! Commits requests, come what may: other nodes that are faster, a store that is away, an answer that is lost.
+//! Commits groups of commands, with retries: after conflicts with other nodes, during outages, and after lost
+//! answers.
 //!
-//! What certainly was not written is tried again until its time is up, and then refused. Where the answer to a COMMIT
-//! was lost, the store is asked what became of it; only where that cannot be found out, nobody is told either.
+//! A command that was certainly not written is retried until its time is up, and then refused. If the answer to a
+//! COMMIT was lost, the store is asked for the outcome; only if that cannot be found out, the caller gets an unknown
+//! outcome.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::ahead::Sent;
-use super::asking::Turn;
-use super::begin::Locking;
-use super::doubt::{Doubt, Settled};
-use super::failure::{Db, Failure};
-use super::flush::Flushed;
-use super::lanes::Place;
-use super::tables::Tables;
-use super::writer::Writer;
+use super::begin::LockMode;
+use super::commit_outcome::{CommitAttempt, CommitOutcome};
+use super::error::{PgError, PgResult};
+use super::store_clock::SentAt;
+use super::submit::Ticket;
+use super::txn_store::PgTxnStore;
+use super::write_set::WriteSet;
+use super::writer::PgWriter;
+use super::writer_pool::Assignment;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::work::Op;
+use crate::txn::LogCommand;
 
-/// A request that waits to be committed.
-pub(super) struct Request {
-    pub(super) op: Op,
+/// A command in the queue of a writer.
+pub(super) struct QueuedCommand {
+    pub(super) command: LogCommand,
     since: Instant,
-    /// Why it could not be committed so far.
-    setback: Option<String>,
-    /// Threads that it could not begin with, and must: it has met them while it was worked out.
+    /// Why it was not committed so far.
+    retry_reason: Option<String>,
+    /// Threads to lock first on the next attempt: it has met them while it was executed.
     pub(super) wanted: Vec<i64>,
-    /// Whether its thread was not free once.
-    pub(super) was_put_off: bool,
-    turn: Turn,
-    /// The room that it takes until it is answered, and the place of its run.
-    _held: (OwnedSemaphorePermit, Option<Place>),
+    /// Whether it was deferred once.
+    pub(super) was_deferred: bool,
+    ticket: Ticket,
+    /// Its share of the byte semaphore, and the assignment of its run, until it is answered.
+    _held: (OwnedSemaphorePermit, Option<Assignment>),
 }
 
-impl Request {
+impl QueuedCommand {
     pub(super) fn new(
-        op: Op,
+        command: LogCommand,
         since: Instant,
-        turn: Turn,
-        held: (OwnedSemaphorePermit, Option<Place>),
+        ticket: Ticket,
+        held: (OwnedSemaphorePermit, Option<Assignment>),
     ) -> Self {
-        Self { op, since, setback: None, wanted: Vec::new(), was_put_off: false, turn, _held: held }
+        Self {
+            command,
+            since,
+            retry_reason: None,
+            wanted: Vec::new(),
+            was_deferred: false,
+            ticket,
+            _held: held,
+        }
     }
 
-    /// Begins with it, unless nobody waits for it any more.
+    /// Starts the command; returns `false` if its caller has given up.
     pub(super) fn begin(&self) -> bool {
-        self.turn.take()
+        self.ticket.take()
     }
 
-    fn is_late(&self) -> bool {
-        self.since.elapsed() >= Duration::from_millis(limits::STORE_PATIENCE_MILLIS)
+    fn is_expired(&self) -> bool {
+        self.since.elapsed() >= Duration::from_millis(limits::STORE_REQUEST_MILLIS)
     }
 
     fn refuse(self, why: &str) {
-        self.op.refuse(LogError::Unavailable(format!("{why}; nothing was written")));
+        self.command.refuse(LogError::Unavailable(format!("{why}; nothing was written")));
     }
 }
 
-/// How a try failed.
-pub(super) enum Setback {
+/// How an attempt to commit failed.
+pub(super) enum AttemptError {
     /// Nothing was written.
-    Failed(Failure),
-    /// It is not known whether it was committed.
-    Doubtful(Box<Doubt>, Failure),
+    Failed(PgError),
+    /// The outcome of the commit is unknown.
+    OutcomeUnknown(Box<CommitAttempt>, PgError),
 }
 
-impl From<Failure> for Setback {
-    fn from(failure: Failure) -> Self {
+impl From<PgError> for AttemptError {
+    fn from(failure: PgError) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// Requests that are committed together.
-type Group = Vec<Request>;
+/// Commands that are committed together.
+type Group = Vec<QueuedCommand>;
 
-impl Writer {
-    /// Commits requests together; where that fails and not the store, one by one, so that none suffers for others.
+impl PgWriter {
+    /// Commits commands together; after a failure that is not an outage one by one, so that none suffers for others.
     pub(super) fn commit(&mut self, requests: Group) {
-        let mut left = VecDeque::from([requests]);
-        let mut pause = Pause::default();
-        while let Some(group) = left.pop_front() {
-            let mut group = self.without_late(group);
+        let mut queue = VecDeque::from([requests]);
+        let mut backoff = CommitBackoff::default();
+        while let Some(group) = queue.pop_front() {
+            let mut group = self.refuse_expired(group);
             if group.is_empty() {
                 continue;
             }
             let begun = Instant::now();
             let failure = match self.attempt(&mut group) {
                 Ok(()) if group.is_empty() => {
-                    self.away = None;
+                    self.outage = None;
                     continue;
                 }
                 Ok(()) => {
-                    (self.away, pause) = (None, Pause::default());
+                    (self.outage, backoff) = (None, CommitBackoff::default());
                     self.release(group, begun.elapsed());
                     continue;
                 }
-                Err(Setback::Failed(failure)) => failure,
-                Err(Setback::Doubtful(doubt, failure)) => match self.settle(&doubt) {
-                    Settled::Committed => {
-                        self.away = None;
+                Err(AttemptError::Failed(failure)) => failure,
+                Err(AttemptError::OutcomeUnknown(attempt, failure)) => match self.resolve_outcome(&attempt) {
+                    CommitOutcome::Committed => {
+                        self.outage = None;
                         self.release(group, begun.elapsed());
                         continue;
                     }
-                    Settled::Aborted => failure,
-                    Settled::Unknown(why) => {
+                    CommitOutcome::Aborted => failure,
+                    CommitOutcome::Unknown(why) => {
                         tracing::error!(%failure, why, "it is not known whether a commit happened");
-                        self.work.forget();
-                        // Whoever waited meanwhile need not wait for as long again.
-                        self.away = Some(why.clone());
+                        self.txn.forget();
+                        // Commands that waited meanwhile must not wait as long again.
+                        self.outage = Some(why.clone());
                         for request in group {
-                            request.op.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
+                            request.command.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
                         }
                         continue;
                     }
                 },
             };
-            self.address.count.retried();
-            self.work.forget();
-            if failure.is_away() {
-                if self.away.is_none() {
-                    tracing::warn!(%failure, "the store is away");
+            self.address.counters.retried();
+            self.txn.forget();
+            if failure.is_unavailable() {
+                if self.outage.is_none() {
+                    tracing::warn!(%failure, "the store is unavailable");
                 }
-                self.away = Some(failure.to_string());
-                left.push_front(group);
-                pause.wait();
+                self.outage = Some(failure.to_string());
+                queue.push_front(group);
+                backoff.wait();
             } else if group.len() > 1 {
                 for mut request in group.into_iter().rev() {
-                    request.setback = failure.is_race().then(|| held_up(&failure));
-                    left.push_front(vec![request]);
+                    request.retry_reason = failure.is_conflict().then(|| contended(&failure));
+                    queue.push_front(vec![request]);
                 }
-            } else if failure.is_race() {
-                group.iter_mut().for_each(|request| request.setback = Some(held_up(&failure)));
-                put_behind(group, &mut left);
-                pause.wait();
+            } else if failure.is_conflict() {
+                group.iter_mut().for_each(|request| request.retry_reason = Some(contended(&failure)));
+                requeue_behind(group, &mut queue);
+                backoff.wait();
             } else {
                 tracing::error!(%failure, "the store refuses what it was given");
                 for request in group {
-                    match failure.is_for_good() {
-                        true => {
-                            request.op.refuse(LogError::Damaged(format!("{failure}; nothing was written")))
-                        }
+                    match failure.is_permanent() {
+                        true => request
+                            .command
+                            .refuse(LogError::Damaged(format!("{failure}; nothing was written"))),
                         false => request.refuse(&failure.to_string()),
                     }
                 }
@@ -151,101 +161,102 @@ impl Writer {
         }
     }
 
-    /// Refuses requests whose time is up, where trying on has no prospect.
-    fn without_late(&self, group: Group) -> Group {
-        let (mut left, away) = (Vec::with_capacity(group.len()), self.away.as_deref());
+    /// Refuses commands whose time is up, if retrying has no prospect.
+    fn refuse_expired(&self, group: Group) -> Group {
+        let (mut remaining, outage) = (Vec::with_capacity(group.len()), self.outage.as_deref());
         for request in group {
-            match request.setback.as_deref().or(away).map(str::to_owned) {
-                Some(why) if request.is_late() => request.refuse(&why),
-                _ => left.push(request),
+            match request.retry_reason.as_deref().or(outage).map(str::to_owned) {
+                Some(why) if request.is_expired() => request.refuse(&why),
+                _ => remaining.push(request),
             }
         }
-        left
+        remaining
     }
 
-    /// Works requests out and commits them, but for those that are put off. Where that fails all of it can be tried again.
-    fn attempt(&mut self, group: &mut Group) -> Result<(), Setback> {
-        self.work.forget();
-        self.work.store.connection.listen();
-        if self.work.store.connection.is_closed() {
+    /// Executes and commits commands, except for deferred ones. On failure all of it can be retried.
+    fn attempt(&mut self, group: &mut Group) -> Result<(), AttemptError> {
+        self.txn.forget();
+        self.txn.store.connection.poll_closed();
+        if self.txn.store.connection.is_closed() {
             self.reconnect()?;
         }
         let done = self.transact(group);
-        if let Err(Setback::Failed(_)) = &done
-            && !self.work.store.connection.is_closed()
+        if let Err(AttemptError::Failed(_)) = &done
+            && !self.txn.store.connection.is_closed()
         {
-            // Where also this fails the connection is gone, and with it the transaction.
-            let _ = self.work.store.connection.run("ROLLBACK");
+            // If this fails, too, the connection is gone, and with it the transaction.
+            let _ = self.txn.store.connection.run("ROLLBACK");
         }
         done
     }
 
-    pub(super) fn reconnect(&mut self) -> Db<()> {
-        self.work.store = Tables::open(&self.address)?;
+    pub(super) fn reconnect(&mut self) -> PgResult<()> {
+        self.txn.store = PgTxnStore::open(&self.address)?;
         Ok(())
     }
 
-    fn transact(&mut self, group: &mut Group) -> Result<(), Setback> {
-        if self.go_ahead(group)? {
+    fn transact(&mut self, group: &mut Group) -> Result<(), AttemptError> {
+        if self.try_optimistic(group)? {
             return Ok(());
         }
-        let (mut threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
+        let (mut threads, runs): (Vec<_>, Vec<_>) =
+            group.iter().map(|request| request.command.keys()).unzip();
         for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
             let is_known =
-                run.first().is_some_and(|run| self.work.store.cache.borrow().run_named(run).is_some());
+                run.first().is_some_and(|run| self.txn.store.cache.borrow().run_location(run).is_some());
             if thread.is_empty() && !is_known {
-                thread.extend(request.op.thread_of_its_own());
+                thread.extend(request.command.default_thread());
             }
         }
         let threads: Vec<_> = threads.iter().flatten().collect();
         let runs: Vec<_> = runs.iter().flatten().collect();
         let wanted: Vec<_> = group.iter().flat_map(|request| &request.wanted).copied().collect();
-        let locking = self.locking(group);
-        let begun = self.work.store.begin(&threads, &runs, &wanted, &locking)?;
-        self.work.now = begun.now;
-        if let Locking::Free { .. } = locking {
-            self.put_off(group);
+        let lock_mode = self.lock_mode(group);
+        let begun = self.txn.store.begin(&threads, &runs, &wanted, &lock_mode)?;
+        self.txn.now = begun.now;
+        if let LockMode::SkipLocked { .. } = lock_mode {
+            self.defer_busy(group);
         }
         if group.is_empty() {
-            return Ok(self.work.store.connection.run("ROLLBACK")?);
+            return Ok(self.txn.store.connection.run("ROLLBACK")?);
         }
         for request in group {
-            self.work.store.next();
-            let performed = self.work.perform(&mut request.op);
-            request.wanted.extend(self.work.store.wanted.take());
-            performed?;
+            self.txn.store.next();
+            let executed = self.txn.execute(&mut request.command);
+            request.wanted.extend(self.txn.store.wanted.take());
+            executed?;
         }
-        let doubt = Doubt::new(begun.transaction, Flushed::gather(&mut self.work, self.terms)?);
-        self.commit_or_doubt(doubt)
+        let attempt = CommitAttempt::new(begun.transaction, WriteSet::collect(&mut self.txn, self.terms)?);
+        self.commit_attempt(attempt)
     }
 
-    /// Commits what is gathered, and keeps the heads that it leaves.
-    pub(super) fn commit_or_doubt(&mut self, doubt: Doubt) -> Result<(), Setback> {
-        let sent = Sent::now();
-        let told = match doubt.commit(&self.work.store.connection) {
+    /// Commits a write set, and caches its heads.
+    pub(super) fn commit_attempt(&mut self, attempt: CommitAttempt) -> Result<(), AttemptError> {
+        let sent = SentAt::now();
+        let store_time = match attempt.commit(&self.txn.store.connection) {
             Err(failure) if failure.has_ended_connection() => {
-                return Err(Setback::Doubtful(Box::new(doubt), failure));
+                return Err(AttemptError::OutcomeUnknown(Box::new(attempt), failure));
             }
-            told => told?,
+            store_time => store_time?,
         };
-        let heads = std::mem::take(&mut self.work.heads);
-        doubt.keep(&self.work.store, heads);
-        if let Some(told) = told {
-            self.work.store.set_clock(told, sent);
+        let heads = std::mem::take(&mut self.txn.heads);
+        attempt.cache_heads(&self.txn.store, heads);
+        if let Some(store_time) = store_time {
+            self.txn.store.set_clock(store_time, sent);
         }
         Ok(())
     }
 }
 
-fn held_up(failure: &Failure) -> String {
+fn contended(failure: &PgError) -> String {
     format!("other nodes keep writing there ({failure})")
 }
 
-/// Puts a request behind all that have nothing to do with it; the order of those that have stays.
-fn put_behind(group: Group, left: &mut VecDeque<Group>) {
+/// Requeues a group behind all that share no thread or run with it; those that share one keep their order.
+fn requeue_behind(group: Group, queue: &mut VecDeque<Group>) {
     let (mut threads, mut runs) = (HashSet::<ThreadKey>::new(), HashSet::<RunKey>::new());
     let mut is_behind = |group: &Group, is_first: bool| {
-        let names: Vec<_> = group.iter().map(|request| request.op.names()).collect();
+        let names: Vec<_> = group.iter().map(|request| request.command.keys()).collect();
         let meets = names.iter().any(|(named_threads, named_runs)| {
             named_threads.iter().any(|thread| threads.contains(thread))
                 || named_runs.iter().any(|run| runs.contains(run))
@@ -260,27 +271,27 @@ fn put_behind(group: Group, left: &mut VecDeque<Group>) {
     };
     is_behind(&group, true);
     let mut behind = vec![group];
-    for group in std::mem::take(left) {
+    for group in std::mem::take(queue) {
         match is_behind(&group, false) {
             true => behind.push(group),
-            false => left.push_back(group),
+            false => queue.push_back(group),
         }
     }
-    left.extend(behind);
+    queue.extend(behind);
 }
 
-/// The pauses between tries: they grow, and differ from those of other nodes.
-pub(super) struct Pause {
+/// The backoff between attempts, with jitter against other nodes.
+pub(super) struct CommitBackoff {
     next: Duration,
 }
 
-impl Default for Pause {
+impl Default for CommitBackoff {
     fn default() -> Self {
         Self { next: Duration::from_millis(2) }
     }
 }
 
-impl Pause {
+impl CommitBackoff {
     pub(super) fn wait(&mut self) {
         std::thread::sleep(self.next.mul_f64(0.5 + fastrand::f64() / 2.0));
         self.next = (2 * self.next).min(Duration::from_millis(limits::STORE_RETRY_MILLIS));

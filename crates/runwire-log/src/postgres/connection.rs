@@ -1,7 +1,7 @@
-//! A connection that is used from one thread at a time, which waits for it.
+//! A blocking connection to Postgres, used from one thread at a time.
 //!
-//! The verbs and the reads are synchronous. So a connection brings the runtime that drives it, and no other thread
-//! has to be woken for an answer. Nothing waits for ever: a server that does not answer in time costs the connection.
+//! Commands and reads are synchronous. So a connection brings the runtime that drives it, and no other thread has to
+//! be woken for an answer. Every answer has a timeout, which costs the connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -15,139 +15,150 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Statement};
 
-use super::address::Address;
-use super::count::Count;
-use super::failure::{Db, Failure};
+use super::address::PgAddress;
+use super::connection_counters::ConnectionCounters;
+use super::error::{PgError, PgResult};
 use crate::limits;
 
-/// How long it takes to read what has arrived.
-const MOMENT: Duration = Duration::from_millis(100);
+/// Time to read an answer that has arrived already.
+const LATE_ANSWER_GRACE: Duration = Duration::from_millis(100);
 
 /// How long an answer may take.
-const ANSWER: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
 
-/// What a statement is given.
-pub(super) type By<'a> = &'a [&'a (dyn ToSql + Sync)];
+/// Parameters of a statement.
+pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-pub(super) struct Connection {
-    /// Always there, until the connection is dropped.
+pub(super) struct PgConnection {
+    /// `None` only while it is dropped.
     runtime: Option<Runtime>,
     client: Client,
     statements: RefCell<HashMap<String, Statement>>,
     /// How long an answer may take.
     limit: Option<Duration>,
     state: Cell<State>,
-    count: Arc<Count>,
+    counters: Arc<ConnectionCounters>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Sound,
+    Healthy,
     /// It has ended.
     Broken,
-    /// An answer did not come in time. It may come yet, so nothing else can be asked.
-    Silent,
+    /// An answer is overdue. It may still come, so nothing else can be sent.
+    TimedOut,
 }
 
-impl Connection {
-    /// Connects, and waits for it.
-    pub(super) fn open(address: &Address) -> Db<Self> {
-        Self::connect(address, &address.with_limits(), Some(ANSWER))
+impl PgConnection {
+    /// Connects. Blocks.
+    pub(super) fn open(address: &PgAddress) -> PgResult<Self> {
+        Self::connect(address, &address.with_limits(), Some(ANSWER_TIMEOUT))
     }
 
     /// Connects for a writer.
-    pub(super) fn open_for_writing(address: &Address) -> Db<Self> {
-        Self::connect(address, &address.for_writing(), Some(ANSWER))
+    pub(super) fn open_for_writing(address: &PgAddress) -> PgResult<Self> {
+        Self::connect(address, &address.for_writing(), Some(ANSWER_TIMEOUT))
     }
 
-    /// Connects for questions that are worthless when they take long.
-    pub(super) fn open_within(address: &Address, limit: Duration) -> Db<Self> {
+    /// Connects for queries with a timeout of their own.
+    pub(super) fn open_within(address: &PgAddress, limit: Duration) -> PgResult<Self> {
         Self::connect(address, &address.with_limits(), Some(limit))
     }
 
-    /// Connects for work that may take as long as it takes.
-    pub(super) fn open_patient(address: &Address) -> Db<Self> {
+    /// Connects without timeouts.
+    pub(super) fn open_without_timeout(address: &PgAddress) -> PgResult<Self> {
         Self::connect(address, &address.config, None)
     }
 
-    fn connect(address: &Address, config: &Config, limit: Option<Duration>) -> Db<Self> {
+    fn connect(address: &PgAddress, config: &Config, limit: Option<Duration>) -> PgResult<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let places = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
-        let patience =
-            Duration::from_millis(limits::STORE_CONNECT_MILLIS) * u32::try_from(places).unwrap_or(1);
-        let connecting = async { timeout(patience, config.connect(address.tls.clone())).await };
-        let (client, connection) = runtime.block_on(connecting).map_err(|_| Failure::Silent(patience))??;
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
+        let timeout_after =
+            Duration::from_millis(limits::STORE_CONNECT_MILLIS) * u32::try_from(hosts).unwrap_or(1);
+        let connecting = async { timeout(timeout_after, config.connect(address.tls.clone())).await };
+        let (client, connection) =
+            runtime.block_on(connecting).map_err(|_| PgError::Timeout(timeout_after))??;
         runtime.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the store has ended");
             }
         });
-        let (statements, state) = (RefCell::default(), Cell::new(State::Sound));
-        address.count.opened();
-        Ok(Self { runtime: Some(runtime), client, statements, limit, state, count: address.count.clone() })
+        let (statements, state) = (RefCell::default(), Cell::new(State::Healthy));
+        address.counters.opened();
+        Ok(Self {
+            runtime: Some(runtime),
+            client,
+            statements,
+            limit,
+            state,
+            counters: address.counters.clone(),
+        })
     }
 
-    /// Tells whether it can be used no more.
+    /// Returns whether it is broken or closed.
     pub(super) fn is_closed(&self) -> bool {
-        self.state.get() != State::Sound || self.client.is_closed()
+        self.state.get() != State::Healthy || self.client.is_closed()
     }
 
-    /// Looks whether the other side has ended it since it was used last: nobody listens in between.
-    pub(super) fn listen(&self) {
-        // The first turn finds out what has come, the next ones take it.
-        let turns = async {
+    /// Checks whether the server has closed it since it was last used: nothing polls it in between.
+    pub(super) fn poll_closed(&self) {
+        // The first poll reads what has arrived, the next ones handle it.
+        let polls = async {
             for _ in 0..3 {
                 tokio::task::yield_now().await;
             }
         };
         if let Some(runtime) = &self.runtime {
-            runtime.block_on(turns);
+            runtime.block_on(polls);
         }
     }
 
-    /// Tells whether it was given up because no answer came.
-    pub(super) fn is_silent(&self) -> bool {
-        self.state.get() == State::Silent
+    /// Returns whether an answer has timed out.
+    pub(super) fn has_timed_out(&self) -> bool {
+        self.state.get() == State::TimedOut
     }
 
-    /// Runs statements that give nothing.
-    pub(super) fn run(&self, sql: &str) -> Db<()> {
+    /// Runs statements without results.
+    pub(super) fn run(&self, sql: &str) -> PgResult<()> {
         self.wait(self.client.batch_execute(sql))
     }
 
-    /// Runs a statement, and counts the rows that it has changed.
-    pub(super) fn execute(&self, sql: &str, by: By<'_>) -> Db<u64> {
+    /// Runs a statement, and returns the number of changed rows.
+    pub(super) fn execute(&self, sql: &str, params: Params<'_>) -> PgResult<u64> {
         let statement = self.prepared(sql)?;
-        self.wait(self.client.execute(&statement, by))
+        self.wait(self.client.execute(&statement, params))
     }
 
     /// Reads rows.
-    pub(super) fn query(&self, sql: &str, by: By<'_>) -> Db<Vec<Row>> {
+    pub(super) fn query(&self, sql: &str, params: Params<'_>) -> PgResult<Vec<Row>> {
         let statement = self.prepared(sql)?;
-        self.wait(self.client.query(&statement, by))
+        self.wait(self.client.query(&statement, params))
     }
 
-    /// Reads with several statements that are sent at once.
-    pub(super) fn query_all(&self, asked: &[(&str, By<'_>)]) -> Db<Vec<Vec<Row>>> {
-        self.run_around(None, asked, None)
+    /// Runs several queries in one round trip.
+    pub(super) fn query_all(&self, queries: &[(&str, Params<'_>)]) -> PgResult<Vec<Vec<Row>>> {
+        self.run_pipelined(None, queries, None)
     }
 
-    /// Runs statements, and before and after them maybe one that gives nothing, all sent at once; gives the rows of each.
+    /// Runs queries in one round trip, optionally between two statements without results; returns the rows of each.
     ///
-    /// They are done one after the other. Within a transaction, after one has failed all others do.
-    pub(super) fn run_around(
+    /// They run in order. Within a transaction, all that follow a failed one fail.
+    pub(super) fn run_pipelined(
         &self,
         first: Option<&str>,
-        asked: &[(&str, By<'_>)],
+        queries: &[(&str, Params<'_>)],
         last: Option<&str>,
-    ) -> Db<Vec<Vec<Row>>> {
-        let statements = self.all_prepared(asked)?;
-        let asked = statements.iter().zip(asked).map(|(statement, (_, by))| self.client.query(statement, by));
+    ) -> PgResult<Vec<Vec<Row>>> {
+        let statements = self.all_prepared(queries)?;
+        let queries = statements
+            .iter()
+            .zip(queries)
+            .map(|(statement, (_, params))| self.client.query(statement, params));
         let [first, last] =
             [first, last].map(|sql| OptionFuture::from(sql.map(|sql| self.client.batch_execute(sql))));
         self.wait(async {
-            // What is polled in order is sent in order.
-            let (begun, read, ended) = join3(first, join_all(asked), last).await;
+            // Futures that are polled in order send in order.
+            let (begun, read, ended) = join3(first, join_all(queries), last).await;
             begun.transpose()?;
             let read = read.into_iter().collect::<Result<_, _>>()?;
             ended.transpose()?;
@@ -155,21 +166,21 @@ impl Connection {
         })
     }
 
-    /// Reads the first row, if there is one.
-    pub(super) fn first(&self, sql: &str, by: By<'_>) -> Db<Option<Row>> {
-        Ok(self.query(sql, by)?.into_iter().next())
+    /// Returns the first row, if there is one.
+    pub(super) fn first(&self, sql: &str, params: Params<'_>) -> PgResult<Option<Row>> {
+        Ok(self.query(sql, params)?.into_iter().next())
     }
 
-    /// Reads a row that must be there.
-    pub(super) fn one(&self, sql: &str, by: By<'_>) -> Db<Row> {
-        self.first(sql, by)?.ok_or_else(|| Failure::Damaged("a row is missing".into()))
+    /// Returns a row that must exist.
+    pub(super) fn one(&self, sql: &str, params: Params<'_>) -> PgResult<Row> {
+        self.first(sql, params)?.ok_or_else(|| PgError::Damaged("a row is missing".into()))
     }
 
-    fn all_prepared(&self, asked: &[(&str, By<'_>)]) -> Db<Vec<Statement>> {
-        asked.iter().map(|(sql, _)| self.prepared(sql)).collect()
+    fn all_prepared(&self, queries: &[(&str, Params<'_>)]) -> PgResult<Vec<Statement>> {
+        queries.iter().map(|(sql, _)| self.prepared(sql)).collect()
     }
 
-    fn prepared(&self, sql: &str) -> Db<Statement> {
+    fn prepared(&self, sql: &str) -> PgResult<Statement> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
         }
@@ -178,22 +189,22 @@ impl Connection {
         Ok(statement)
     }
 
-    fn wait<T>(&self, work: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Db<T> {
-        let Some(runtime) = self.runtime.as_ref().filter(|_| self.state.get() == State::Sound) else {
-            return Err(Failure::Broken);
+    fn wait<T>(&self, work: impl Future<Output = Result<T, tokio_postgres::Error>>) -> PgResult<T> {
+        let Some(runtime) = self.runtime.as_ref().filter(|_| self.state.get() == State::Healthy) else {
+            return Err(PgError::Broken);
         };
         let done = match self.limit {
             None => runtime.block_on(work),
             Some(limit) => match runtime.block_on(within(limit, work)) {
                 Some(done) => done,
                 None => {
-                    self.state.set(State::Silent);
-                    return Err(Failure::Silent(limit));
+                    self.state.set(State::TimedOut);
+                    return Err(PgError::Timeout(limit));
                 }
             },
         };
         done.map_err(|error| {
-            let failure = Failure::Postgres(error);
+            let failure = PgError::Postgres(error);
             if failure.has_ended_connection() {
                 self.state.set(State::Broken);
             }
@@ -202,19 +213,19 @@ impl Connection {
     }
 }
 
-/// Waits for an answer so long, and a moment more: where this process was paused, it is there and was not read yet.
+/// Waits for an answer, with some grace: if this process was paused, the answer is there and was not read.
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     match timeout(limit, &mut work).await {
         Ok(done) => Some(done),
-        Err(_) => timeout(MOMENT, work).await.ok(),
+        Err(_) => timeout(LATE_ANSWER_GRACE, work).await.ok(),
     }
 }
 
-impl Drop for Connection {
+impl Drop for PgConnection {
     fn drop(&mut self) {
-        self.count.closed(self.is_closed());
-        // Also where waiting is not allowed.
+        self.counters.closed(self.is_closed());
+        // Works also in async contexts, where blocking is not allowed.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

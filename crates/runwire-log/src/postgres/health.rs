@@ -1,4 +1,4 @@
-//! How a node and what it leans on are.
+//! Health checks of Postgres and Redis, and the state of this node.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -6,38 +6,38 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::Postgres;
-use super::pool::Pool;
+use super::PostgresLog;
+use super::reader_pool::ReaderPool;
 use crate::cluster::redis;
 use crate::error::LogError;
-use crate::vitals::{Away, Dependency, Health, Vitals};
+use crate::health::{Dependency, Health, NodeStats, Outage};
 
-/// How long the store may take to answer. Whoever asks for health waits no longer than this.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Asks whether nothing can be written there: it is a standby, or was told to take nothing.
-const ONLY_READS: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
+/// Timeout of a health check.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Returns whether the server is read-only: a standby, or configured so.
+const IS_READ_ONLY: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
 
-/// What keeps the store from being used; nothing does, where there is none.
-type Fault = Option<String>;
+/// Why the store cannot be used; `None` if it can.
+type ProbeResult = Option<String>;
 
-/// The question how the store is. However many want to know, one is under way: the store may have enough to do.
+/// A health probe of the store. Concurrent callers share one, to spare the store.
 #[derive(Debug, Default)]
-pub(super) struct Question(Mutex<Option<Asked>>);
+pub(super) struct HealthProbe(Mutex<Option<RunningProbe>>);
 
-/// A question that was sent.
+/// A probe that was started.
 #[derive(Debug, Clone)]
-struct Asked {
+struct RunningProbe {
     at: Instant,
-    answer: watch::Receiver<Option<Fault>>,
+    answer: watch::Receiver<Option<ProbeResult>>,
 }
 
-impl Asked {
-    fn send(readers: Pool) -> Self {
-        let (tell, answer) = watch::channel(None);
-        // Nobody who goes away meanwhile takes it along: it would still be under way.
+impl RunningProbe {
+    fn send(readers: ReaderPool) -> Self {
+        let (sender, answer) = watch::channel(None);
+        // A caller that goes away does not cancel it: it would still be running on the server.
         tokio::spawn(async move {
-            let asking = readers.using(|reader| Ok(reader.connection.one(ONLY_READS, &[])?.get(0)));
-            tell.send_replace(Some(match asking.await {
+            let asking = readers.using(|reader| Ok(reader.connection.one(IS_READ_ONLY, &[])?.get(0)));
+            sender.send_replace(Some(match asking.await {
                 Ok(false) => None,
                 Ok(true) => Some("it can only be read".to_owned()),
                 Err(LogError::Unavailable(reason)) => Some(reason),
@@ -47,58 +47,59 @@ impl Asked {
         Self { at: Instant::now(), answer }
     }
 
-    /// Tells whether nobody knows the answer yet.
+    /// Returns whether it has no result yet.
     fn is_open(&self) -> bool {
         self.answer.borrow().is_none() && self.answer.has_changed().is_ok()
     }
 }
 
-impl Question {
-    /// Asks, or waits for the answer to what was asked just before.
-    async fn ask(&self, readers: &Pool) -> Fault {
-        let mut asked = self.under_way(readers);
-        let left = PATIENCE.saturating_sub(asked.at.elapsed());
-        let answer = timeout(left, asked.answer.wait_for(Option::is_some)).await;
+impl HealthProbe {
+    /// Starts a probe, or joins the running one.
+    async fn run(&self, readers: &ReaderPool) -> ProbeResult {
+        let mut probe = self.start_or_join(readers);
+        let left = HEALTH_TIMEOUT.saturating_sub(probe.at.elapsed());
+        let answer = timeout(left, probe.answer.wait_for(Option::is_some)).await;
         let known = answer.ok().and_then(Result::ok).and_then(|answer| answer.clone());
         known.unwrap_or_else(|| Some("it does not answer".to_owned()))
     }
 
-    fn under_way(&self, readers: &Pool) -> Asked {
+    fn start_or_join(&self, readers: &ReaderPool) -> RunningProbe {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = last.take().filter(Asked::is_open).unwrap_or_else(|| Asked::send(readers.clone()));
-        last.insert(asked).clone()
+        let probe =
+            last.take().filter(RunningProbe::is_open).unwrap_or_else(|| RunningProbe::send(readers.clone()));
+        last.insert(probe).clone()
     }
 }
 
-impl Postgres {
-    /// Tells whether the store can be used, as its last beat showed it, or by asking.
-    pub(super) async fn look(&self) -> Health {
-        let silence = self.nodes.silence();
-        let store = if self.lanes.is_closed() {
+impl PostgresLog {
+    /// Returns the health of the store, by its last heartbeat or else by a probe.
+    pub(super) async fn check_health(&self) -> Health {
+        let silence = self.nodes.since_heartbeat();
+        let store = if self.writers.is_closed() {
             Some("the store was closed".to_owned())
-        } else if self.nodes.beats() {
+        } else if self.nodes.is_on_time() {
             None
         } else {
-            self.question.ask(&self.readers).await
+            self.health_probe.run(&self.readers).await
         };
-        let store = store.map(|reason| Away { since: SystemTime::now().checked_sub(silence), reason });
-        let tail = self.cluster.figures().tail;
+        let store = store.map(|reason| Outage { since: SystemTime::now().checked_sub(silence), reason });
+        let tail = self.cluster.stats().tail;
         Health {
-            store: Dependency { kind: "postgres", away: store },
-            tail: tail.map(|tail| Dependency { kind: "redis", away: away(&tail.links) }),
+            store: Dependency { kind: "postgres", outage: store },
+            tail: tail.map(|tail| Dependency { kind: "redis", outage: outage_of(&tail.links) }),
         }
     }
 
-    pub(super) fn stand(&self) -> Vitals {
-        let link = Some(self.readers.count().tell());
-        Vitals { link, cluster: Some(self.cluster.figures()), nodes: Some(self.nodes.tell()) }
+    pub(super) fn node_stats(&self) -> NodeStats {
+        let link = Some(self.readers.counters().stats());
+        NodeStats { link, cluster: Some(self.cluster.stats()), nodes: Some(self.nodes.nodes()) }
     }
 }
 
-fn away(links: &redis::Links) -> Option<Away> {
-    let down = [&links.publishing, &links.following].into_iter().filter(|link| !link.up);
+fn outage_of(links: &redis::RedisLinks) -> Option<Outage> {
+    let down = [&links.publishing, &links.subscribing].into_iter().filter(|link| !link.up);
     let first = down.min_by_key(|link| link.since)?;
     let since = SystemTime::now().checked_sub(Instant::now().saturating_duration_since(first.since));
     let reason = first.error.clone().unwrap_or_else(|| "it has not answered yet".to_owned());
-    Some(Away { since, reason })
+    Some(Outage { since, reason })
 }

@@ -1,22 +1,22 @@
-//! The leases of all open runs, after a time in which nobody could renew one.
+//! Moves the leases of all open runs after an outage of the store, in which nobody could renew one.
 
-use super::connection::Connection;
-use super::failure::Db;
-use super::rows::whole_number;
-use super::tables;
-use super::writer::Terms;
+use super::connection::PgConnection;
+use super::error::PgResult;
+use super::rows::to_i64;
+use super::txn_store;
+use super::writer::LeaseTerms;
 
-/// Leases that are renewed at once.
+/// Leases that one statement renews.
 const AT_ONCE: i64 = 1000;
 
-/// The leases that producers renew, and how long they are.
-fn terms_of(terms: Terms) -> [(i16, i64); 2] {
-    [(1, whole_number(terms.lease)), (2, whole_number(terms.grace))]
+/// The renewable kinds of leases, and their durations.
+fn terms_of(terms: LeaseTerms) -> [(i16, i64); 2] {
+    [(1, to_i64(terms.lease)), (2, to_i64(terms.grace))]
 }
 
-/// Gives every open run a full term at least, some at a time. Who writes just now renews its lease itself.
-pub(super) fn renew_all(connection: &Connection, terms: Terms) -> Db<()> {
-    let now = whole_number(tables::now(connection)?.0);
+/// Extends every lease to at least a full term, in batches. Concurrent writers renew their leases themselves.
+pub(super) fn renew_all(connection: &PgConnection, terms: LeaseTerms) -> PgResult<()> {
+    let now = to_i64(txn_store::now(connection)?.0);
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \
                AND lease_until < $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)";
     for (lease, term) in terms_of(terms) {
@@ -26,26 +26,26 @@ pub(super) fn renew_all(connection: &Connection, terms: Terms) -> Db<()> {
     Ok(())
 }
 
-/// Moves all leases by a gap. Who writes just now renews its lease itself.
-pub(super) fn move_all(connection: &Connection, terms: Terms, now: i64, gap: i64) -> Db<()> {
+/// Moves all leases by a gap. Concurrent writers renew their leases themselves.
+pub(super) fn move_all(connection: &PgConnection, terms: LeaseTerms, now: i64, gap: i64) -> PgResult<()> {
     if gap > 0 {
         let sql = "UPDATE run SET lease_until = lease_until + $1 WHERE id IN \
                    (SELECT id FROM run WHERE lease IN (1, 2) FOR UPDATE SKIP LOCKED)";
         return connection.execute(sql, &[&gap]).map(drop);
     }
-    // The clock was set back. Leases that were renewed since are right.
+    // The clock has moved back. Leases renewed since are right.
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN \
                (SELECT id FROM run WHERE lease = $1 AND lease_until > $2 FOR UPDATE SKIP LOCKED)";
     for (lease, term) in terms_of(terms) {
-        // A term may be a little longer than was asked for: see flush/runs.rs.
+        // A term may be a little longer than configured: see write_set/runs.rs.
         let most = now.saturating_add(term).saturating_add(term / 8);
         connection.execute(sql, &[&lease, &most])?;
     }
     Ok(())
 }
 
-/// Renews those that have run out all the same: what was being written then may be older than the gap.
-pub(super) fn renew_late(connection: &Connection, terms: Terms, now: i64) -> Db<()> {
+/// Renews leases that have expired all the same: a concurrent write may be older than the gap.
+pub(super) fn renew_late(connection: &PgConnection, terms: LeaseTerms, now: i64) -> PgResult<()> {
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \
                AND lease_until <= $3 ORDER BY id FOR UPDATE)";
     for (lease, term) in terms_of(terms) {

@@ -1,20 +1,20 @@
-//! Lists: runs, and the questions that are open.
+//! Lists runs and open interactions.
 
 use runwire_model::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::failure::{Db, Failure};
-use super::read::Reader;
+use super::error::{PgError, PgResult};
+use super::reader::PgReader;
 use super::rows::{
-    RUN_COLUMNS, maybe_number, number, run_of_row, run_of_row_alone, storable, text, time, whole_number,
+    RUN_COLUMNS, number, optional_number, run_of_row, run_of_row_alone, storable, text, time, to_i64,
 };
 use crate::error::LogError;
 use crate::info::{RunInfo, RunQuery};
-use crate::interaction::{InboxPlace, InteractionQuery};
-use crate::reading::InboxRow;
+use crate::interaction::{InboxCursor, InteractionQuery};
+use crate::query::InboxRow;
 
-/// Conditions, each with what it compares with.
+/// Conditions of a query, with their values.
 #[derive(Default)]
 struct Conditions {
     sql: Vec<String>,
@@ -29,8 +29,8 @@ impl Conditions {
     }
 }
 
-impl Reader {
-    /// Lists runs, newest first. Only what is asked for stands in the statement.
+impl PgReader {
+    /// Lists runs, newest first. The statement has only the given filters.
     pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
         let mut conditions = Conditions::default();
         conditions.add("run.tenant = ?", query.tenant.clone());
@@ -46,10 +46,10 @@ impl Reader {
             conditions.add("run.agent = ?", storable(agent));
         }
         if let Some(since) = query.since {
-            conditions.add("run.created_at >= ?", whole_number(since.0));
+            conditions.add("run.created_at >= ?", to_i64(since.0));
         }
         if let Some(until) = query.until {
-            conditions.add("run.created_at < ?", whole_number(until.0));
+            conditions.add("run.created_at < ?", to_i64(until.0));
         }
         if let Some(prefix) = &query.prefix {
             let begins = |column: &str| format!("starts_with({column}, ?)");
@@ -61,7 +61,7 @@ impl Reader {
             conditions.add("run.status = ANY(?)", names);
         }
         let filter = conditions.sql.join(" AND ");
-        conditions.values.push(Box::new(whole_number(query.limit as u64)));
+        conditions.values.push(Box::new(to_i64(query.limit as u64)));
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
              WHERE {filter} AND thread.deleted_at IS NULL ORDER BY run.id DESC LIMIT ${}",
@@ -70,10 +70,9 @@ impl Reader {
         let values: Vec<&(dyn ToSql + Sync)> = conditions.values.iter().map(|value| &**value).collect();
         let rows = self.connection.query(&sql, &values)?;
         let read = |row: &Row| match run_of_row(row) {
-            Err(failure @ Failure::Damaged(_)) => {
-                // The others are listed all the same, and this one as far as its own row tells. Whoever asks for it
-                // alone learns what is wrong.
-                tracing::warn!(run = row.get::<_, &str>(2), %failure, "how far a run is cannot be read");
+            Err(failure @ PgError::Damaged(_)) => {
+                // List the others, and this one as far as its own row says. A query for it alone returns the error.
+                tracing::warn!(run = row.get::<_, &str>(2), %failure, "the snapshot of a run cannot be read");
                 run_of_row_alone(row)
             }
             read => read,
@@ -82,28 +81,28 @@ impl Reader {
     }
 }
 
-impl Reader {
-    /// Lists the questions that are open, one more than the page has, to know whether there is a next one.
-    pub(super) fn questions(&self, query: &InteractionQuery) -> Db<Vec<InboxRow>> {
-        let end = InboxPlace { asked_at: Timestamp(u64::MAX), number: u64::MAX };
+impl PgReader {
+    /// Lists open interactions, one more than the page has, to know whether there is a next one.
+    pub(super) fn open_interactions(&self, query: &InteractionQuery) -> PgResult<Vec<InboxRow>> {
+        let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
-        let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \
-                   question.asked_at, question.expires_at, question.bytes FROM question \
-                   JOIN run ON run.id = question.run JOIN thread ON thread.id = run.thread \
-                   WHERE question.tenant = $1 AND (question.asked_at, question.id) < ($2, $3) \
+        let sql = "SELECT interaction.id, run.name, run.thread, thread.name, run.agent, interaction.name, interaction.seq, \
+                   interaction.asked_at, interaction.expires_at, interaction.bytes FROM interaction \
+                   JOIN run ON run.id = interaction.run JOIN thread ON thread.id = run.thread \
+                   WHERE interaction.tenant = $1 AND (interaction.asked_at, interaction.id) < ($2, $3) \
                    AND ($4::text IS NULL OR run.name = $4) AND ($5::text IS NULL OR run.agent = $5) \
                    AND ($6::text IS NULL OR thread.name = $6) \
-                   ORDER BY question.asked_at DESC, question.id DESC LIMIT $7";
+                   ORDER BY interaction.asked_at DESC, interaction.id DESC LIMIT $7";
         let rows = self.connection.query(
             sql,
             &[
                 &query.tenant,
-                &whole_number(before.asked_at.0),
-                &whole_number(before.number),
+                &to_i64(before.asked_at.0),
+                &to_i64(before.number),
                 &query.run,
                 &query.agent,
                 &query.thread,
-                &whole_number(query.limit as u64 + 1),
+                &to_i64(query.limit as u64 + 1),
             ],
         )?;
         let inbox_row = |row: &Row| InboxRow {
@@ -115,7 +114,7 @@ impl Reader {
             name: text(row, 5),
             seq: number(row, 6),
             asked_at: time(row, 7),
-            expires_at: maybe_number(row, 8).map(Timestamp),
+            expires_at: optional_number(row, 8).map(Timestamp),
             bytes: number(row, 9) as usize,
         };
         Ok(rows.iter().map(inbox_row).collect())

@@ -1,41 +1,47 @@
-//! The store of a cluster: Postgres is the truth, and any node writes to any thread.
+//! The store of a cluster: any number of nodes share one Postgres, and any node writes to any thread.
 //!
-//! Whoever writes to a thread has locked its row until the commit, so the first commit wins every race. A node has
-//! a few threads that write, each with a connection of its own, and a few connections that read.
+//! A writer locks the row of a thread until its commit, so the first commit wins every race. A node has a few writer
+//! threads, each with a connection of its own, and a pool of read connections.
+//!
+//! The path of a command: `submit.rs` queues it, `writer_pool.rs` assigns it to a writer, `writer.rs` takes all
+//! queued commands as a group, and `commit.rs` commits the group: optimistically (`optimistic.rs`), or with locks
+//! (`begin.rs`), where commands for busy threads are deferred (`defer.rs`). `write_set/` holds what is written, and
+//! `commit_outcome.rs` finds out the outcome of a commit whose answer was lost.
 
 mod address;
-mod ahead;
-mod asking;
 mod begin;
-mod cache;
+mod claim_orphans;
 mod commit;
+mod commit_outcome;
 mod connection;
-mod count;
-mod doubt;
-mod failure;
-mod flush;
+mod connection_counters;
+mod defer;
+mod error;
+mod generation;
+mod head_cache;
 mod health;
-mod history;
-mod lanes;
 mod leases;
 mod lists;
 mod nodes;
-mod note;
-mod notices;
-mod opening;
-mod pool;
+mod open;
+mod optimistic;
+mod outbox;
 mod purge;
-mod put_off;
-mod read;
+mod reader;
+mod reader_pool;
 mod retention;
 mod rows;
+mod run_snapshot;
 mod schema;
-mod sight;
-mod tables;
-mod take_up;
+mod store_clock;
+mod store_probe;
+mod submit;
 mod tls;
-mod unreadable;
+mod txn_store;
+mod unreadable_runs;
+mod write_set;
 mod writer;
+mod writer_pool;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,53 +52,53 @@ use runwire_model::window::Window;
 use tokio::sync::{Semaphore, watch};
 
 use crate::append::{Append, Appended, Target};
-use crate::cluster::{Readers, TailOptions};
+use crate::cluster::{TailFeeder, TailOptions};
 use crate::error::LogError;
-use crate::figures::{Figures, Meter};
 use crate::info::{
-    Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
+    Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::{Exported, Imported, Numbered, Part};
-use crate::notice::{Notice, Subscriber, Told};
-use crate::reading::{self, Rows};
+use crate::outbox::{DeliveryOutcome, OutboxMessage, Subscriber};
+use crate::query::{self, ReadStore};
+use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
-use crate::work::{Merge, Op};
-use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
-use connection::Connection;
-use lanes::Lanes;
+use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
+use crate::txn::{LogCommand, Merge};
+use crate::{Cancel, Cancelled, Health, Log, NodeStats, ReadFormat, RecordPage, RetentionLimits, limits};
+use connection::PgConnection;
 pub use nodes::Nodes;
-pub use opening::OpenError;
-use pool::Pool;
-use read::Reader;
-use writer::{Listeners, Order, Terms, Writer};
+pub use open::PgOpenError;
+use reader::PgReader;
+use reader_pool::ReaderPool;
+use writer::{CommitListeners, LeaseTerms, PgWriter, PgWriterMessage};
+use writer_pool::WriterPool;
 
-/// How the store behaves.
+/// Options of the store.
 #[derive(Clone)]
-pub struct Options {
-    /// How long a run may be silent.
+pub struct PgOptions {
+    /// Duration of a run's lease.
     pub lease: Duration,
-    /// How long a producer has to end a run that was asked to stop.
+    /// Grace period of a cancelled run.
     pub cancel_grace: Duration,
-    /// What people call this node.
+    /// Name of this node, for people.
     pub node_name: String,
-    /// After which silence a node counts as gone.
+    /// Time without a heartbeat after which a node counts as gone.
     pub node_term: Duration,
-    /// The live tail; without one, nodes learn of each other's commits by looking.
+    /// The live tail over Redis; without one, nodes poll for each other's commits.
     pub tail: Option<TailOptions>,
-    /// Called when the store may lack what this node has seen committed: it was restored, or a replica took over. The
-    /// process should end, and begin anew with what there is.
+    /// Called when the store may lack commits that this node has seen: it was restored, or a replica took over. The
+    /// process should end, and restart from what there is.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-impl Default for Options {
+impl Default for PgOptions {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
             cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
             node_name: String::new(),
-            node_term: Duration::from_millis(limits::NODE_MILLIS),
+            node_term: Duration::from_millis(limits::NODE_TIMEOUT_MILLIS),
             tail: None,
             fatal: Arc::new(|_| {}),
         }
@@ -100,83 +106,101 @@ impl Default for Options {
 }
 
 /// A log in Postgres.
-pub struct Postgres {
-    lanes: Lanes,
-    /// Room for the bytes of those that wait.
-    room: Arc<Semaphore>,
+pub struct PostgresLog {
+    writers: WriterPool,
+    /// Limits the bytes of queued commands.
+    queue_bytes: Arc<Semaphore>,
     tails: Arc<Tails>,
-    noticed: Arc<watch::Sender<()>>,
-    meter: Arc<Meter>,
-    terms: Terms,
-    nodes: Arc<nodes::Known>,
-    beating: nodes::Stop,
-    readers: Pool,
-    question: health::Question,
-    cluster: Readers,
+    outbox_changed: Arc<watch::Sender<()>>,
+    write_counters: Arc<WriteCounters>,
+    terms: LeaseTerms,
+    nodes: Arc<nodes::Membership>,
+    heartbeat: nodes::HeartbeatHandle,
+    readers: ReaderPool,
+    health_probe: health::HealthProbe,
+    cluster: TailFeeder,
 }
 
-impl std::fmt::Debug for Postgres {
+impl std::fmt::Debug for PostgresLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
+        f.debug_struct("PostgresLog").finish_non_exhaustive()
     }
 }
 
-impl Postgres {
-    /// Opens a store, or makes its tables. Blocks while it connects and migrates.
-    pub fn open(url: &str, options: &Options) -> Result<Self, OpenError> {
-        let address = opening::config(url)?;
-        opening::prepare(&Connection::open_patient(&address)?)?;
+impl PostgresLog {
+    /// Opens a store, and creates or migrates its tables. Blocks.
+    pub fn open(url: &str, options: &PgOptions) -> Result<Self, PgOpenError> {
+        let address = open::config(url)?;
+        open::prepare(&PgConnection::open_without_timeout(&address)?)?;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let terms = Terms { lease: millis(options.lease), grace: millis(options.cancel_grace) };
-        let card = nodes::Card::new(&options.node_name, options.node_term);
-        let nodes = nodes::Known::register(&Connection::open(&address)?, &address, card, terms)?;
+        let terms = LeaseTerms { lease: millis(options.lease), grace: millis(options.cancel_grace) };
+        let node = nodes::NodeRecord::new(&options.node_name, options.node_term);
+        let nodes = nodes::Membership::register(&PgConnection::open(&address)?, &address, node, terms)?;
         let tails = Arc::new(Tails::default());
-        let noticed = Arc::new(watch::Sender::new(()));
-        let meter = Arc::new(Meter::default());
-        let cluster = sight::follow(&address, options.tail.as_ref(), &nodes.generation)?;
-        let (desk, meter_here) = (cluster.desk().clone(), meter.clone());
-        let listeners = Listeners { tails: tails.clone(), desk, noticed: noticed.clone(), meter: meter_here };
-        let open = || Writer::open(&address, terms, nodes.card.id.clone(), listeners.clone());
-        let lanes = Lanes::open(open)?;
-        let beating = nodes::start(address.clone(), nodes.clone(), noticed.clone(), options.fatal.clone())?;
-        let readers = Pool::new(address);
-        let room = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
-        let question = health::Question::default();
-        Ok(Self { lanes, room, tails, noticed, meter, terms, nodes, beating, readers, question, cluster })
+        let outbox_changed = Arc::new(watch::Sender::new(()));
+        let write_counters = Arc::new(WriteCounters::default());
+        let cluster = store_probe::follow(&address, options.tail.as_ref(), &nodes.generation)?;
+        let (followed, write_counters_here) = (cluster.followed().clone(), write_counters.clone());
+        let listeners = CommitListeners {
+            tails: tails.clone(),
+            followed,
+            outbox_changed: outbox_changed.clone(),
+            write_counters: write_counters_here,
+        };
+        let open = || PgWriter::open(&address, terms, nodes.node.id.clone(), listeners.clone());
+        let writers = WriterPool::open(open)?;
+        let heartbeat =
+            nodes::start(address.clone(), nodes.clone(), outbox_changed.clone(), options.fatal.clone())?;
+        let readers = ReaderPool::new(address);
+        let queue_bytes = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
+        let health_probe = health::HealthProbe::default();
+        Ok(Self {
+            writers,
+            queue_bytes,
+            tails,
+            outbox_changed,
+            write_counters,
+            terms,
+            nodes,
+            heartbeat,
+            readers,
+            health_probe,
+            cluster,
+        })
     }
 
-    /// Tells how the readers of this node learn of what other nodes commit.
-    pub fn cluster(&self) -> crate::cluster::Figures {
-        self.cluster.figures()
+    /// Returns how this node learns of other nodes' commits.
+    pub fn cluster(&self) -> crate::cluster::ClusterStats {
+        self.cluster.stats()
     }
 
-    /// Tells which nodes are there, as this one knows it.
+    /// Returns the nodes of the cluster, as this one knows them.
     pub fn nodes(&self) -> Nodes {
-        self.nodes.tell()
+        self.nodes.nodes()
     }
 
-    /// Uses a connection that reads.
+    /// Runs `work` with a read connection.
     async fn using<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        work: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         self.readers.using(work).await
     }
 
-    /// Reads at one moment.
+    /// Reads in one snapshot.
     async fn reading<T: Send + 'static>(
         &self,
-        read: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        read: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
-        self.using(move |reader| reader.at_one_moment(&read)?).await
+        self.using(move |reader| reader.in_snapshot(&read)?).await
     }
 }
 
 #[async_trait]
-impl Log for Postgres {
+impl Log for PostgresLog {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.ask(thread, Op::CreateThread).await?;
+        let created = self.submit(thread, LogCommand::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -185,48 +209,48 @@ impl Log for Postgres {
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
         let tenant = run.tenant.clone();
-        let created = self.ask(run, Op::CreateRun).await?;
-        self.lanes.note(&tenant, &created.value);
+        let created = self.submit(run, LogCommand::CreateRun).await?;
+        self.writers.assign_like_thread(&tenant, &created.value);
         Ok(created)
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
         match append.target {
-            Target::Tenant(_) => self.ask(Merge::of(append), Op::Merge).await,
-            Target::Run(_) | Target::Thread(_) => self.ask(append, Op::Append).await,
+            Target::Tenant(_) => self.submit(Merge::of(append), LogCommand::Merge).await,
+            Target::Run(_) | Target::Thread(_) => self.submit(append, LogCommand::Append).await,
         }
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.ask((run.clone(), cancel), Op::Cancel).await
+        self.submit((run.clone(), cancel), LogCommand::Cancel).await
     }
 
     async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.ask((run.clone(), answers), Op::Answer).await
+        self.submit((run.clone(), answers), LogCommand::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.ask(run.clone(), Op::Heartbeat).await
+        self.submit(run.clone(), LogCommand::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.ask((), Op::Sweep).await
+        self.submit((), LogCommand::Sweep).await
     }
 
-    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
         let (thread, part) = (thread.clone(), part.clone());
-        self.reading(move |reader| reading::export(reader, &thread, &part)).await
+        self.reading(move |reader| query::export(reader, &thread, &part)).await
     }
 
-    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
-        self.ask((thread.clone(), pieces), Op::Import).await
+    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
+        self.submit((thread.clone(), items), LogCommand::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.ask((thread.clone(), force), Op::Delete).await
+        self.submit((thread.clone(), force), LogCommand::Delete).await
     }
 
-    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
         self.using(move |reader| reader.trim_all(retention)).await
     }
 
@@ -239,41 +263,41 @@ impl Log for Postgres {
         self.reading(move |reader| reader.runs(&query)).await
     }
 
-    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
         let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
         let (nodes, terms) = (self.nodes.clone(), self.terms);
-        self.using(move |reader| reader.take_up(&nodes, terms, &agents, limit)).await
+        self.using(move |reader| reader.claim_orphans(&nodes, terms, &agents, limit)).await
     }
 
-    fn on_duty(&self) -> bool {
-        self.nodes.is_on_duty()
+    fn is_leader(&self) -> bool {
+        self.nodes.is_leader()
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
         let (run, id) = (run.clone(), interaction_id.to_owned());
-        self.reading(move |reader| reading::interaction(reader, &run, &id)).await
+        self.reading(move |reader| query::interaction(reader, &run, &id)).await
     }
 
     async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
-        self.reading(move |reader| reading::interactions(reader, &query)).await
+        self.reading(move |reader| query::interactions(reader, &query)).await
     }
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
         self.nodes.subscribe(subscribers.iter().map(|known| known.name.clone()).collect());
-        self.lanes.subscribe(&subscribers).await
+        self.writers.subscribe(&subscribers).await
     }
 
-    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let subscriber = subscriber.to_owned();
-        self.reading(move |reader| reader.notices(&subscriber, limit)).await
+        self.reading(move |reader| reader.outbox(&subscriber, limit)).await
     }
 
-    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
-        self.using(move |reader| reader.told(notice, told)).await
+    async fn mark_delivered(&self, message: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.using(move |reader| reader.mark_delivered(message, outcome)).await
     }
 
-    fn noticed(&self) -> watch::Receiver<()> {
-        self.noticed.subscribe()
+    fn outbox_changed(&self) -> watch::Receiver<()> {
+        self.outbox_changed.subscribe()
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
@@ -310,31 +334,31 @@ impl Log for Postgres {
         self.reading(move |reader| reader.thread_producer(&thread, &producer)).await
     }
 
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
         let thread = thread.clone();
-        self.reading(move |reader| Ok(reading::page(reader, &thread, after)?.0)).await
+        self.reading(move |reader| Ok(query::page(reader, &thread, after)?.0)).await
     }
 
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
         let thread = thread.clone();
-        self.reading(move |reader| reading::before(reader, &thread, seq)).await
+        self.reading(move |reader| query::before(reader, &thread, seq)).await
     }
 
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let run = run.clone();
         self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             let checkpoint = writer::Checkpoint { run: run.clone(), form, seq, state };
             // A full queue means that there is no time for it.
-            self.lanes.try_send(Order::Checkpoint(checkpoint));
+            self.writers.try_send(PgWriterMessage::Checkpoint(checkpoint));
         }
     }
 
@@ -346,32 +370,32 @@ impl Log for Postgres {
         tail
     }
 
-    async fn figures(&self) -> Result<Figures, LogError> {
-        let figures = self.reading(|reader| reader.figures()).await?;
-        Ok(Figures { written: self.meter.written(), ..figures })
+    async fn stats(&self) -> Result<LogStats, LogError> {
+        let stats = self.reading(|reader| reader.stats()).await?;
+        Ok(LogStats { written: self.write_counters.written(), ..stats })
     }
 
     async fn ready(&self) -> Result<(), LogError> {
-        if self.lanes.is_closed() {
+        if self.writers.is_closed() {
             return Err(LogError::Unavailable("the store has stopped".into()));
         }
         self.using(|reader| Ok(reader.connection.run("SELECT 1")?)).await
     }
 
     async fn health(&self) -> Health {
-        self.look().await
+        self.check_health().await
     }
 
-    fn vitals(&self) -> Vitals {
-        self.stand()
+    fn node_stats(&self) -> NodeStats {
+        self.node_stats()
     }
 
     async fn close(&self) {
         self.readers.close().await;
-        // The writers let go of their requests after everything else.
-        self.lanes.close().await;
+        // The writers drop their queues last.
+        self.writers.close().await;
         self.cluster.close().await;
-        // What it leaves open is now others'.
-        self.beating.leave().await;
+        // From now on other nodes claim its open runs.
+        self.heartbeat.deregister().await;
     }
 }

@@ -1,57 +1,61 @@
-//! Removing the runs that retention does not keep.
+//! Removes runs that retention does not keep.
 //!
-//! Runs are looked at in the order they ended, some at a time, so that a large store costs no memory. What goes is only
-//! marked; see `purge.rs` for its rows.
+//! Runs are visited in the order they ended, in pages, so that a large store costs no memory. Trimmed runs are only
+//! marked; `purge.rs` removes their rows.
 
 use std::collections::BTreeSet;
 
 use runwire_model::Timestamp;
 
-use super::failure::{Db, Failure};
-use super::read::Reader;
-use super::rows::{maybe_number, number, whole_number};
-use super::tables::now;
+use super::error::{PgError, PgResult};
+use super::reader::PgReader;
+use super::rows::{number, optional_number, to_i64};
+use super::txn_store::now;
 use crate::error::LogError;
 use crate::key::ThreadKey;
-use crate::reading::before;
-use crate::work::{Base, Candidate, Cut, choose_cuts};
-use crate::{Retention, limits};
+use crate::query::before;
+use crate::txn::{BaseState, Candidate, ThreadTrim, plan_trims};
+use crate::{RetentionLimits, limits};
 
-/// Rows whose bytes are counted at once.
+/// Rows whose bytes one statement counts.
 const COUNTED: i64 = 20_000;
 
-/// The runs that ended next.
+/// A page of ended runs.
 struct Ended {
-    /// When the last of them did, and its number.
+    /// When the last of them ended, and its number.
     upto: (i64, i64),
     threads: BTreeSet<i64>,
 }
 
-impl Reader {
-    /// Removes what retention does not keep, and tells how many runs.
-    pub(super) fn trim_all(&mut self, retention: Retention) -> Result<usize, LogError> {
+impl PgReader {
+    /// Removes runs by retention, and returns their number.
+    pub(super) fn trim_all(&mut self, retention: RetentionLimits) -> Result<usize, LogError> {
         let retention = retention.at(now(&self.connection)?);
         let (mut removed, mut from) = (0, (0, 0));
-        let mut excess = match retention.most_bytes {
+        let mut excess = match retention.max_bytes {
             Some(most) => self.kept_bytes()?.saturating_sub(most),
             None => 0,
         };
         while let Some(ended) = self.ended_after(from)? {
-            let is_old = |moment: Timestamp| from.0 < whole_number(moment.0);
+            let is_old = |moment: Timestamp| from.0 < to_i64(moment.0);
             if excess == 0 && !retention.ended_before.is_some_and(is_old) {
                 break;
             }
-            for cut in self.plan(&ended, retention, excess)? {
-                excess = excess.saturating_sub(self.bytes_between(cut.thread, 0, cut.oldest - 1)?);
-                removed += self.trim(&cut)?;
+            for thread_trim in self.plan(&ended, retention, excess)? {
+                excess = excess.saturating_sub(self.bytes_between(
+                    thread_trim.thread,
+                    0,
+                    thread_trim.oldest - 1,
+                )?);
+                removed += self.trim(&thread_trim)?;
             }
             from = ended.upto;
         }
         Ok(removed)
     }
 
-    /// Lists the runs that ended next and are kept.
-    fn ended_after(&self, from: (i64, i64)) -> Db<Option<Ended>> {
+    /// Returns the next page of ended, kept runs.
+    fn ended_after(&self, from: (i64, i64)) -> PgResult<Option<Ended>> {
         let sql = "SELECT ended_at, id, thread FROM run WHERE NOT trimmed AND first_seq IS NOT NULL \
                    AND ended_at IS NOT NULL AND (ended_at, id) > ($1, $2) ORDER BY ended_at, id LIMIT $3";
         let rows = self.connection.query(sql, &[&from.0, &from.1, &(limits::TRIM_RUNS as i64)])?;
@@ -59,29 +63,34 @@ impl Reader {
         Ok(rows.last().map(|last| Ended { upto: (last.get(0), last.get(1)), threads }))
     }
 
-    /// Finds out what goes of the threads in which runs ended.
-    fn plan(&mut self, ended: &Ended, retention: Retention, excess: u64) -> Result<Vec<Cut>, LogError> {
-        self.at_one_moment(|reader| {
+    /// Plans which runs are removed from these threads.
+    fn plan(
+        &mut self,
+        ended: &Ended,
+        retention: RetentionLimits,
+        excess: u64,
+    ) -> Result<Vec<ThreadTrim>, LogError> {
+        self.in_snapshot(|reader| {
             let runs = reader.candidates(ended)?;
-            Ok(choose_cuts(
+            Ok(plan_trims(
                 &runs,
                 retention,
-                || Ok(retention.most_bytes.unwrap_or(0).saturating_add(excess)),
+                || Ok(retention.max_bytes.unwrap_or(0).saturating_add(excess)),
                 |thread, after, upto| reader.bytes_between(thread, after, upto),
             )?)
         })?
     }
 
-    /// Removes what was planned, and tells how many runs.
-    fn trim(&mut self, cut: &Cut) -> Result<usize, LogError> {
-        let window = match self.at_one_moment(|reader| before(reader, &cut.key, cut.oldest))? {
+    /// Removes planned runs, and returns their number.
+    fn trim(&mut self, thread_trim: &ThreadTrim) -> Result<usize, LogError> {
+        let window = match self.in_snapshot(|reader| before(reader, &thread_trim.key, thread_trim.oldest))? {
             // It was deleted meanwhile.
             Err(LogError::ThreadDeleted(_)) => return Ok(0),
             window => window?,
         };
-        let base = serde_json::to_string(&Base::of(&window)).map_err(Failure::from)?;
+        let base = serde_json::to_string(&BaseState::of(&window)).map_err(PgError::from)?;
         self.connection.run("BEGIN")?;
-        let done = self.trim_thread(cut, &base).and_then(|runs| {
+        let done = self.trim_thread(thread_trim, &base).and_then(|runs| {
             self.connection.run("COMMIT")?;
             Ok(runs)
         });
@@ -91,30 +100,30 @@ impl Reader {
         Ok(done?)
     }
 
-    fn trim_thread(&self, cut: &Cut, base: &str) -> Db<usize> {
-        // Whoever writes to the thread holds its row, so nobody has a head of it that is older than this.
-        let oldest = whole_number(cut.oldest);
+    fn trim_thread(&self, thread_trim: &ThreadTrim, base: &str) -> PgResult<usize> {
+        // A writer of the thread holds its row, so no cached head is older than this.
+        let oldest = to_i64(thread_trim.oldest);
         let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \
                    WHERE id = $1 AND deleted_at IS NULL AND oldest < $2";
-        if self.connection.execute(sql, &[&cut.thread, &oldest, &base])? == 0 {
+        if self.connection.execute(sql, &[&thread_trim.thread, &oldest, &base])? == 0 {
             return Ok(0);
         }
         let sql = "UPDATE run SET trimmed = true WHERE thread = $1 AND name = ANY($2)";
-        self.connection.execute(sql, &[&cut.thread, &cut.runs])?;
+        self.connection.execute(sql, &[&thread_trim.thread, &thread_trim.runs])?;
         let sql = "DELETE FROM checkpoint WHERE run IN \
                    (SELECT id FROM run WHERE thread = $1 AND name = ANY($2))";
-        self.connection.execute(sql, &[&cut.thread, &cut.runs])?;
-        Ok(cut.runs.len())
+        self.connection.execute(sql, &[&thread_trim.thread, &thread_trim.runs])?;
+        Ok(thread_trim.runs.len())
     }
 
-    /// Lists the runs at the beginning of threads, thread by thread in the order they began.
-    fn candidates(&self, ended: &Ended) -> Db<Vec<Candidate>> {
+    /// Lists the first runs of threads, by thread, in the order they began.
+    fn candidates(&self, ended: &Ended) -> PgResult<Vec<Candidate>> {
         let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, \
                    run.ended_at, run.id FROM thread CROSS JOIN LATERAL (SELECT * FROM run WHERE thread = thread.id \
                    AND NOT trimmed AND first_seq IS NOT NULL ORDER BY first_seq LIMIT $2) AS run \
                    WHERE thread.id = ANY($1) AND thread.deleted_at IS NULL ORDER BY thread.id, run.first_seq";
         let threads: Vec<i64> = ended.threads.iter().copied().collect();
-        // One more than are removed at once: what overlaps the next run stays.
+        // One more than are removed at once: a run that overlaps the next one stays.
         let most = limits::TRIM_RUNS + 1;
         let rows = self.connection.query(sql, &[&threads, &(most as i64)])?;
         let mut runs: Vec<Candidate> = Vec::with_capacity(rows.len());
@@ -123,10 +132,10 @@ impl Reader {
             let thread = row.get(0);
             let is_same = runs.last().is_some_and(|last| last.thread == thread);
             of_thread = if is_same { of_thread + 1 } else { 1 };
-            // Its turn comes later, after what ended before it.
+            // It is removed later, after those that ended before it.
             let is_later =
                 row.get::<_, Option<i64>>(6).is_some_and(|at| (at, row.get::<_, i64>(7)) > ended.upto);
-            let ended_at = maybe_number(row, 6).filter(|_| of_thread < most && !is_later);
+            let ended_at = optional_number(row, 6).filter(|_| of_thread < most && !is_later);
             runs.push(Candidate {
                 thread,
                 key: ThreadKey::new(row.get::<_, &str>(1), row.get::<_, &str>(2)),
@@ -139,8 +148,8 @@ impl Reader {
         Ok(runs)
     }
 
-    /// Counts the bytes of all records that are kept, some rows at a time: no statement takes long.
-    fn kept_bytes(&self) -> Db<u64> {
+    /// Counts the bytes of all kept records, in pages: no statement takes long.
+    fn kept_bytes(&self) -> PgResult<u64> {
         let sql = "WITH page AS (SELECT thread, last, length(body) AS bytes FROM chunk \
                    WHERE (thread, last) > ($1, $2) ORDER BY thread, last LIMIT $3), \
                    upto AS (SELECT thread, last FROM page ORDER BY thread DESC, last DESC LIMIT 1) \
@@ -154,12 +163,12 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Counts the bytes of the rows of a thread that end after one `seq` and not after another.
-    fn bytes_between(&self, thread: i64, after: u64, upto: u64) -> Db<u64> {
+    /// Counts the bytes of a thread's rows that end after one `seq` and up to another.
+    fn bytes_between(&self, thread: i64, after: u64, upto: u64) -> PgResult<u64> {
         let sql = "SELECT coalesce(sum(length(body)), 0)::bigint FROM chunk \
                    JOIN thread ON thread.id = chunk.thread \
                    WHERE chunk.thread = $1 AND last > $2 AND last <= $3 AND last >= oldest";
-        let by: super::connection::By<'_> = &[&thread, &whole_number(after), &whole_number(upto)];
-        Ok(number(&self.connection.one(sql, by)?, 0))
+        let params: super::connection::Params<'_> = &[&thread, &to_i64(after), &to_i64(upto)];
+        Ok(number(&self.connection.one(sql, params)?, 0))
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of threads, runs and producers, and the heads that they stand for.
+//! Maps rows of threads, runs and producers to heads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use runwire_model::Timestamp;
 use runwire_model::run::RunState;
 use tokio_postgres::Row;
 
-use super::connection::{By, Connection};
-use super::failure::Db;
-use super::note::Note;
+use super::connection::{Params, PgConnection};
+use super::error::PgResult;
+use super::run_snapshot::RunSnapshot;
 use crate::key::{RunKey, ThreadKey};
-use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
+use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
-/// Makes a number that the store can hold; no `seq`, count or time comes near the largest.
-pub(super) fn whole_number(number: u64) -> i64 {
+/// Converts to a number that Postgres can hold; no `seq`, count or time comes near its maximum.
+pub(super) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Writes a text as Postgres can hold it, which knows no NUL; [`text`] reads it again.
+/// Escapes NUL, which Postgres cannot store; [`text`] unescapes it.
 pub(super) fn storable(text: &str) -> String {
     match text.contains(['\0', MARK]) {
         true => text.replace(MARK, "\u{1}1").replace('\0', "\u{1}0"),
@@ -26,15 +26,15 @@ pub(super) fn storable(text: &str) -> String {
     }
 }
 
-/// Stands before what a text must not hold, and before itself.
+/// Escape character: precedes an escaped character, and itself.
 const MARK: char = '\u{1}';
 
-/// Reads a text that may have held what Postgres cannot.
+/// Returns an unescaped text column.
 pub(super) fn text(row: &Row, column: usize) -> String {
     restored(row.get(column))
 }
 
-/// Reads a text that [`storable`] has written.
+/// Unescapes a text of [`storable`].
 pub(super) fn restored(stored: &str) -> String {
     match stored.contains(MARK) {
         true => stored.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}"),
@@ -42,7 +42,7 @@ pub(super) fn restored(stored: &str) -> String {
     }
 }
 
-/// Reads a number that is never below 0.
+/// Returns a column that is never negative.
 pub(super) fn number(row: &Row, column: usize) -> u64 {
     row.get::<_, i64>(column) as u64
 }
@@ -51,25 +51,25 @@ pub(super) fn time(row: &Row, column: usize) -> Timestamp {
     Timestamp(number(row, column))
 }
 
-pub(super) fn maybe_number(row: &Row, column: usize) -> Option<u64> {
+pub(super) fn optional_number(row: &Row, column: usize) -> Option<u64> {
     row.get::<_, Option<i64>>(column).map(|number| number as u64)
 }
 
-/// Tells how a lease stands in its row.
+/// Returns the number of a lease in its row.
 pub(super) fn number_of_lease(lease: Lease) -> i16 {
     match lease {
         Lease::None => 0,
-        Lease::Alive => 1,
+        Lease::Active => 1,
         Lease::Stopping => 2,
-        Lease::Asking(_) => 3,
+        Lease::AwaitingAnswer(_) => 3,
     }
 }
 
 fn lease_of(number: i16, until: u64) -> Lease {
     match number {
-        1 => Lease::Alive,
+        1 => Lease::Active,
         2 => Lease::Stopping,
-        3 => Lease::Asking(until),
+        3 => Lease::AwaitingAnswer(until),
         _ => Lease::None,
     }
 }
@@ -78,21 +78,21 @@ pub(super) const THREAD_COLUMNS: &str = "thread.id, tenant, name, parallel, crea
      oldest, ARRAY(SELECT run.id FROM run WHERE run.thread = thread.id \
      AND status IN ('pending', 'running', 'suspended') ORDER BY run.id), \
      (SELECT run.id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1), \
-     noted";
+     snapshot_run";
 
-/// Reads a thread's row, without its producers.
+/// Converts a thread's row, without its producers.
 pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
     let key = ThreadKey::new(row.get::<_, &str>(1), row.get::<_, &str>(2));
     let mut thread = ThreadHead::new(row.get(0), key, row.get(3), time(row, 4));
     (thread.seq, thread.at, thread.oldest) = (number(row, 5), time(row, 6), number(row, 8));
     thread.deleted = row.get::<_, Option<i64>>(7).is_some();
-    (thread.open, thread.latest, thread.noted) = (row.get(9), row.get(10), row.get(11));
+    (thread.open, thread.latest, thread.snapshot_run) = (row.get(9), row.get(10), row.get(11));
     thread.new = false;
     thread
 }
 
 /// Loads a thread that is locked.
-pub(super) fn load_thread(connection: &Connection, id: i64) -> Db<Option<Box<ThreadHead>>> {
+pub(super) fn load_thread(connection: &PgConnection, id: i64) -> PgResult<Option<Box<ThreadHead>>> {
     let sql = format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id = $1");
     let Some(row) = connection.first(&sql, &[&id])? else { return Ok(None) };
     let mut thread = thread_of_row(&row);
@@ -102,25 +102,25 @@ pub(super) fn load_thread(connection: &Connection, id: i64) -> Db<Option<Box<Thr
 
 pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
-     thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.noted = run.id THEN thread.note END, \
+     thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.snapshot_run = run.id THEN thread.snapshot END, \
      run.agent";
 
-/// Reads a run's row and what is noted of it, without the rows of its producers: see [`add_producers`].
-pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
+/// Converts a run's row and applies its snapshot, without the rows of its producers: see [`add_producers`].
+pub(super) fn run_of_row(row: &Row) -> PgResult<RunHead> {
     let mut run = run_of_row_alone(row)?;
-    if let Some(note) = row.get::<_, Option<&[u8]>>(17) {
-        Note::read(note)?.bring_up(&mut run)?;
+    if let Some(snapshot) = row.get::<_, Option<&[u8]>>(17) {
+        RunSnapshot::read(snapshot)?.apply_to(&mut run)?;
     }
     Ok(run)
 }
 
-/// Reads a run's row, which may be behind.
-pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
+/// Converts a run's row, which may be stale.
+pub(super) fn run_of_row_alone(row: &Row) -> PgResult<RunHead> {
     let tenant: Arc<str> = row.get::<_, &str>(1).into();
     let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
     let head = match row.get::<_, Option<&str>>(13) {
         Some(head) => serde_json::from_str(head)?,
-        None => Head { state: RunState::new(thread_name, name), ..Head::default() },
+        None => RunProgress { state: RunState::new(thread_name, name), ..RunProgress::default() },
     };
     let lease = lease_of(row.get(15), number(row, 16));
     Ok(RunHead {
@@ -131,11 +131,11 @@ pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
         request: serde_json::from_str(row.get(5))?,
         agent: row.get::<_, Option<&str>>(18).map(restored),
         created_at: time(row, 6),
-        started_at: maybe_number(row, 7).map(Timestamp),
-        ended_at: maybe_number(row, 8).map(Timestamp),
-        first_seq: maybe_number(row, 9),
+        started_at: optional_number(row, 7).map(Timestamp),
+        ended_at: optional_number(row, 8).map(Timestamp),
+        first_seq: optional_number(row, 9),
         last_seq: number(row, 10),
-        deadline: maybe_number(row, 11),
+        deadline: optional_number(row, 11),
         lease,
         leased: false,
         trimmed: row.get(12),
@@ -146,12 +146,12 @@ pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
         producers: HashMap::new(),
         new: false,
         dirty: false,
-        unnoted: false,
+        snapshot_dirty: false,
         listed: false,
     })
 }
 
-/// Adds the rows of a run's producers; what is noted of one is newer.
+/// Adds the rows of a run's producers; those of the snapshot are newer.
 pub(super) fn add_producers(rows: HashMap<String, ProducerHead>, run: &mut RunHead) {
     for (name, producer) in rows {
         run.producers.entry(name).or_insert(producer);
@@ -159,9 +159,13 @@ pub(super) fn add_producers(rows: HashMap<String, ProducerHead>, run: &mut RunHe
 }
 
 /// Loads a run whose thread is locked.
-pub(super) fn load_run(connection: &Connection, filter: &str, by: By<'_>) -> Db<Option<Box<RunHead>>> {
+pub(super) fn load_run(
+    connection: &PgConnection,
+    filter: &str,
+    params: Params<'_>,
+) -> PgResult<Option<Box<RunHead>>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
-    let Some(row) = connection.first(&sql, by)? else { return Ok(None) };
+    let Some(row) = connection.first(&sql, params)? else { return Ok(None) };
     let mut run = run_of_row(&row)?;
     add_producers(load_producers(connection, "run", run.id)?, &mut run);
     Ok(Some(Box::new(run)))
@@ -169,19 +173,19 @@ pub(super) fn load_run(connection: &Connection, filter: &str, by: By<'_>) -> Db<
 
 /// Loads the rows of producers.
 pub(super) fn load_producers(
-    connection: &Connection,
+    connection: &PgConnection,
     scope: &str,
     owner: i64,
-) -> Db<HashMap<String, ProducerHead>> {
+) -> PgResult<HashMap<String, ProducerHead>> {
     let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = $1 AND owner = $2";
     connection.query(sql, &[&scope, &owner])?.iter().map(|row| producer_of_row(row, 0)).collect()
 }
 
-/// Reads a producer's row from a column on: its name, and how far it is.
-pub(super) fn producer_of_row(row: &Row, from: usize) -> Db<(String, ProducerHead)> {
-    let speech = serde_json::from_str(row.get(from + 3))?;
+/// Converts a producer's row, from a column on, to its name and head.
+pub(super) fn producer_of_row(row: &Row, from: usize) -> PgResult<(String, ProducerHead)> {
+    let state = serde_json::from_str(row.get(from + 3))?;
     let (epoch, next) = (number(row, from + 1), number(row, from + 2));
-    Ok((row.get(from), ProducerHead { epoch, next, speech, dirty: false, unnoted: false }))
+    Ok((row.get(from), ProducerHead { epoch, next, state, dirty: false, snapshot_dirty: false }))
 }
 
 #[cfg(test)]

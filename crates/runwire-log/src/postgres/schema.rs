@@ -1,40 +1,40 @@
-//! The tables, and how a store of an older version becomes one of this.
+//! The tables of a Postgres store, and their migrations.
 //!
-//! A commit adds one row of `chunk` for each thread: all records that it brings to that thread. The row of a thread
-//! tells how far it is, and whoever writes to the thread has locked it.
+//! A commit adds one row of `chunk` for each thread: all its records for that thread. The row of a thread has its
+//! head, and a writer of the thread has locked it.
 
-use super::connection::Connection;
-use super::opening::OpenError;
+use super::connection::PgConnection;
+use super::open::PgOpenError;
 use crate::Migrated;
-use crate::work::mint;
+use crate::txn::mint;
 
-/// The steps from an empty store to the newest version; the version of a store is how many it has taken.
+/// The migrations; the version of a store is the number of those it has.
 const MIGRATIONS: &[&str] = &["
 -- One row. Its version is in it from before the first migration.
--- What tells this life of the store from others: it changes when a backup is restored.
+-- Distinguishes this life of the store from others: it changes when a backup is restored.
 ALTER TABLE store ADD COLUMN generation text;
--- The server and the timeline of the history that the store was in last.
+-- The last known identity: database, table, server and timeline.
 ALTER TABLE store ADD COLUMN history text;
--- When a node showed last that any is there.
+-- Time of the last heartbeat of any node.
 ALTER TABLE store ADD COLUMN alive_at bigint NOT NULL DEFAULT 0;
--- Until when nobody need ask whether any node could show it: before that, no lease ran out unseen.
+-- Until when no gap between heartbeats is possible: before that, leases expire normally.
 ALTER TABLE store ADD COLUMN alive_until bigint NOT NULL DEFAULT 0;
 
 CREATE TABLE node (
     id         text   PRIMARY KEY,
-    -- What people call it.
+    -- Its name, for people.
     name       text   NOT NULL,
     -- The version of its program.
     version    text   NOT NULL,
     started_at bigint NOT NULL,
-    -- Until when it counts as there.
+    -- Until when it counts as live.
     seen_until bigint NOT NULL
 );
 
 CREATE SEQUENCE thread_id;
 CREATE SEQUENCE run_id;
 
--- Rows that change with every commit have room beside them, so that no index need know of it.
+-- ReadStore that change with every commit have queue_bytes beside them, so that no index need know of it.
 CREATE TABLE thread (
     id         bigint  PRIMARY KEY,
     tenant     text    NOT NULL,
@@ -63,7 +63,7 @@ CREATE TABLE run (
     name        text     NOT NULL,
     thread      bigint   NOT NULL,
     agent       text,
-    -- What created it, as JSON.
+    -- The request that created it, as JSON.
     request     text     NOT NULL,
     status      text     NOT NULL,
     created_at  bigint   NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE run (
     ended_at    bigint,
     first_seq   bigint,
     last_seq    bigint   NOT NULL,
-    -- When its oldest open question expires.
+    -- When its first open interaction expires.
     deadline    bigint,
     -- Its lease, and when that runs out: see rows.rs.
     lease       smallint NOT NULL,
@@ -81,7 +81,7 @@ CREATE TABLE run (
     -- The revision of the translation that its cursors are of.
     revision    integer  NOT NULL,
     trimmed     boolean  NOT NULL,
-    -- What the person asked, for lists.
+    -- The user message, for lists.
     message     text,
     -- The guard's state and the summary, as JSON.
     head        text,
@@ -101,7 +101,7 @@ CREATE TABLE producer (
     -- 'run' or 'thread', and the number of that.
     scope   text   NOT NULL,
     owner   bigint NOT NULL,
-    -- Empty for the one without a name.
+    -- Empty for the anonymous one.
     name    text   NOT NULL,
     epoch   bigint NOT NULL,
     next    bigint NOT NULL,
@@ -128,8 +128,8 @@ CREATE TABLE checkpoint (
     PRIMARY KEY (run, form, seq)
 );
 
--- The questions that are open.
-CREATE TABLE question (
+-- The open interactions.
+CREATE TABLE interaction (
     id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     tenant     text   NOT NULL,
     run        bigint NOT NULL,
@@ -141,13 +141,13 @@ CREATE TABLE question (
     bytes      bigint NOT NULL,
     UNIQUE (run, name)
 );
-CREATE INDEX question_asked ON question (tenant, asked_at, id);
+CREATE INDEX interaction_asked ON interaction (tenant, asked_at, id);
 
--- What subscribers are to be told of and were not.
-CREATE TABLE notice (
+-- Undelivered messages to subscribers.
+CREATE TABLE outbox (
     id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     subscriber text   NOT NULL,
-    -- What tells it from all others anywhere.
+    -- Its globally unique id.
     name       text   NOT NULL,
     run        bigint NOT NULL,
     kind       text   NOT NULL,
@@ -158,23 +158,23 @@ CREATE TABLE notice (
     attempts   bigint NOT NULL DEFAULT 0,
     due        bigint NOT NULL
 );
-CREATE INDEX notice_due ON notice (subscriber, due, id);
-CREATE INDEX notice_of_run ON notice (run);
+CREATE INDEX outbox_due ON outbox (subscriber, due, id);
+CREATE INDEX outbox_of_run ON outbox (run);
 ", "
--- The run whose own rows are behind, and how far it is: see note.rs.
-ALTER TABLE thread ADD COLUMN noted bigint;
-ALTER TABLE thread ADD COLUMN note bytea;
+-- The run whose own rows are stale, and its snapshot: see run_snapshot.rs.
+ALTER TABLE thread ADD COLUMN snapshot_run bigint;
+ALTER TABLE thread ADD COLUMN snapshot bytea;
 "];
 
 /// The revision of the translation that new runs are pinned to.
 pub(super) const REVISION: i32 = 1;
 
-/// Only one node migrates at a time: the others wait here. The number is ours alone.
+/// Advisory lock: only one node migrates at a time. The number is unique to Runwire.
 const MIGRATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
 
-/// Brings a store to the newest version, and tells the versions that it had and has.
-pub(super) fn migrate(connection: &Connection) -> Result<Migrated, OpenError> {
-    // Whoever may not make tables may use them, and where there is nothing to do nobody waits.
+/// Migrates a store to the newest version, and returns the versions before and after.
+pub(super) fn migrate(connection: &PgConnection) -> Result<Migrated, PgOpenError> {
+    // A user who may not create tables may use them, and nobody waits if there is nothing to do.
     let found = version(connection)?;
     if found >= newest() {
         return Ok(Migrated { from: found, to: found });
@@ -199,8 +199,8 @@ pub(super) fn migrate(connection: &Connection) -> Result<Migrated, OpenError> {
     Ok(Migrated { from: found, to: found.max(newest()) })
 }
 
-/// Tells the version of a store; 0 is one without tables.
-fn version(connection: &Connection) -> Result<u32, OpenError> {
+/// Returns the version of a store; 0 is one without tables.
+fn version(connection: &PgConnection) -> Result<u32, PgOpenError> {
     // A store has both columns from its first commit on.
     let sql = "SELECT to_regclass('store') IS NOT NULL, (SELECT count(*) = 2 FROM pg_attribute \
                WHERE attrelid = to_regclass('store') AND NOT attisdropped AND (attname::text, atttypid) \
@@ -208,15 +208,15 @@ fn version(connection: &Connection) -> Result<u32, OpenError> {
     let row = connection.one(sql, &[])?;
     match (row.get(0), row.get(1)) {
         (false, _) => return Ok(0),
-        (true, false) => return Err(OpenError::Others("store".to_owned())),
+        (true, false) => return Err(PgOpenError::Others("store".to_owned())),
         (true, true) => {}
     }
     let row = connection.first("SELECT version FROM store", &[])?;
     Ok(row.map_or(0, |row| row.get::<_, i32>(0) as u32))
 }
 
-/// Makes sure that nothing is called as what is to be made.
-fn refuse_others(connection: &Connection) -> Result<(), OpenError> {
+/// Refuses a database in which the names of new tables are taken.
+fn refuse_others(connection: &PgConnection) -> Result<(), PgOpenError> {
     let sql = "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
                WHERE nspname = current_schema() AND relname = ANY($1) \
                UNION SELECT typname FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace \
@@ -226,16 +226,16 @@ fn refuse_others(connection: &Connection) -> Result<(), OpenError> {
     let found: Vec<&str> = found.iter().map(|row| row.get(0)).collect();
     match found.is_empty() {
         true => Ok(()),
-        false => Err(OpenError::Others(found.join(", "))),
+        false => Err(PgOpenError::Others(found.join(", "))),
     }
 }
 
-/// Names the tables, sequences and indexes that a step makes.
+/// Lists the tables, sequences and indexes that a migration creates.
 fn made_by(step: &str) -> impl Iterator<Item = &str> {
     step.lines().filter_map(|line| line.strip_prefix("CREATE ")?.split([' ', ';']).nth(1))
 }
 
-/// Tells the newest version.
+/// Returns the newest version.
 pub(super) fn newest() -> u32 {
     MIGRATIONS.len() as u32
 }
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn all_that_a_step_makes_is_known_by_name() {
         let names: Vec<_> = MIGRATIONS.iter().flat_map(|step| made_by(step)).collect();
-        for name in ["node", "thread_id", "thread", "thread_unpurged", "run", "chunk", "notice_of_run"] {
+        for name in ["node", "thread_id", "thread", "thread_unpurged", "run", "chunk", "outbox_of_run"] {
             assert!(names.contains(&name), "{name} is not among {names:?}");
         }
         assert_eq!(names.len(), MIGRATIONS.concat().matches("CREATE ").count());

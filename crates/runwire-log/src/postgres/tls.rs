@@ -1,4 +1,4 @@
-//! TLS to Postgres.
+//! TLS for connections to Postgres.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::{Connect, TlsConnector, client};
 
-/// Whom a node takes for its store. Without a file, whoever the system trusts may sign.
-pub(super) enum Trust {
-    /// Whoever answers: nobody can listen in, but somebody could stand in between.
-    Anybody,
-    /// Whoever has a certificate that was signed by one who may.
-    Signed(Option<PathBuf>),
-    /// Whoever has one for the name in the address.
-    Named(Option<PathBuf>),
+/// How the server's certificate is verified. Without a file, by the system's roots.
+pub(super) enum ServerVerification {
+    /// Not at all: safe against eavesdropping, not against an active attacker.
+    None,
+    /// It must be signed by a trusted root (`verify-ca`).
+    Ca(Option<PathBuf>),
+    /// It must be signed, and be for the host name (`verify-full`).
+    Full(Option<PathBuf>),
 }
 
-/// What makes connections secure.
+/// Makes TLS connections.
 #[derive(Clone)]
 pub(super) struct Tls {
-    /// Nothing where the address wants no TLS.
+    /// `None` if the address disables TLS.
     config: Option<Arc<ClientConfig>>,
 }
 
 impl Tls {
-    pub(super) fn new(wanted: bool, trust: &Trust) -> Result<Self, String> {
+    pub(super) fn new(wanted: bool, trust: &ServerVerification) -> Result<Self, String> {
         if !wanted {
             return Ok(Self { config: None });
         }
@@ -47,16 +47,21 @@ impl Tls {
     }
 }
 
-fn verifier(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+fn verifier(
+    trust: &ServerVerification,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let signed = |file: &Option<PathBuf>| {
         let roots = Arc::new(roots(file.as_deref())?);
         let built = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
         built.map_err(|error| format!("no certificate can be checked: {error}"))
     };
     Ok(match trust {
-        Trust::Anybody => Arc::new(Lenient { signed: None, provider: provider.clone() }),
-        Trust::Signed(file) => Arc::new(Lenient { signed: Some(signed(file)?), provider: provider.clone() }),
-        Trust::Named(file) => signed(file)?,
+        ServerVerification::None => Arc::new(Lenient { signed: None, provider: provider.clone() }),
+        ServerVerification::Ca(file) => {
+            Arc::new(Lenient { signed: Some(signed(file)?), provider: provider.clone() })
+        }
+        ServerVerification::Full(file) => signed(file)?,
     })
 }
 
@@ -77,7 +82,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     }
 }
 
-/// Takes a certificate for any name; where nothing is said of who may sign it, any at all.
+/// Accepts a certificate for any name; without a verifier, any certificate at all.
 #[derive(Debug)]
 struct Lenient {
     signed: Option<Arc<WebPkiServerVerifier>>,
@@ -95,7 +100,7 @@ impl ServerCertVerifier for Lenient {
     ) -> Result<ServerCertVerified, Error> {
         let Some(signed) = &self.signed else { return Ok(ServerCertVerified::assertion()) };
         match signed.verify_server_cert(certificate, chain, name, ocsp, now) {
-            // The name is looked at last, after everything else was found right.
+            // The name is checked last, after everything else was found valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -132,14 +137,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> io::Result<Handshake> {
-        // Without TLS nobody asks for the name, which may be the path of a socket.
+        // Without TLS the name is not used; it may be the path of a socket.
         let Some(config) = &self.config else { return Ok(Handshake(None)) };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other);
         Ok(Handshake(Some((TlsConnector::from(config.clone()), name))))
     }
 }
 
-/// A handshake that is about to begin; nothing where the address wants none.
+/// A pending handshake; `None` if TLS is disabled.
 pub(super) struct Handshake(Option<(TlsConnector, io::Result<ServerName<'static>>)>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
@@ -156,7 +161,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
     }
 }
 
-/// A connection that nobody can listen in to.
+/// A TLS stream.
 pub(super) struct Secured<S>(client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Secured<S> {

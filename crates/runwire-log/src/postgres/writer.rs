@@ -1,194 +1,201 @@
-//! A writer of a node: takes whatever has queued up, and commits it as one transaction.
+//! A writer thread: takes all queued commands as a group, and commits it.
 //!
-//! While a commit is waited for, requests queue up; the next one takes them all. What becomes of them when another
-//! node is faster, or the store is away, is in `commit.rs`.
+//! While a commit is in flight, commands queue up; the next group takes them all. `commit.rs` handles conflicts and
+//! outages.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::address::Address;
-use super::commit::Request;
-use super::connection::By;
-use super::failure::Db;
-use super::rows::whole_number;
-use super::tables::Tables;
-use crate::cluster::Desk;
+use super::address::PgAddress;
+use super::commit::QueuedCommand;
+use super::connection::Params;
+use super::error::PgResult;
+use super::rows::to_i64;
+use super::txn_store::PgTxnStore;
+use crate::cluster::FollowedThreads;
 use crate::error::LogError;
-use crate::figures::{Meter, Tally};
 use crate::key::RunKey;
-use crate::notice::Subscriber;
+use crate::outbox::Subscriber;
+use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
-use crate::work::{Lease, RunHead, Work};
-use crate::{Form, limits};
+use crate::txn::{Lease, RunHead, Txn};
+use crate::{ReadFormat, limits};
 
-/// What the writer is asked to do.
-pub(super) enum Order {
-    /// One of the log's verbs.
-    Op(Box<Request>),
+/// A message to a writer.
+pub(super) enum PgWriterMessage {
+    /// A command of the log.
+    Command(Box<QueuedCommand>),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
     Checkpoint(Checkpoint),
     Close,
 }
 
-/// The state of an encoder that is to be kept.
+/// The state of an encoder to store.
 pub(super) struct Checkpoint {
     pub(super) run: RunKey,
-    pub(super) form: Form,
+    pub(super) form: ReadFormat,
     pub(super) seq: u64,
     pub(super) state: String,
 }
 
-/// How long leases are, in milliseconds.
+/// Durations of leases, in milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct LeaseTerms {
     pub(super) lease: u64,
     pub(super) grace: u64,
 }
 
-impl Terms {
-    /// Tells by how much a term may be longer than was asked for, so that it need not be moved with every commit.
+impl LeaseTerms {
+    /// Returns by how much a term may exceed its duration, so that it need not be updated with every commit.
     pub(super) fn slack(self) -> u64 {
         self.lease / 8
     }
 
-    /// Tells whether a run has a full term already, so that its lease need not be moved.
-    pub(super) fn are_met(self, run: &RunHead, now: u64) -> bool {
+    /// Returns whether a run's stored lease is long enough, so that it need not be updated.
+    pub(super) fn covers(self, run: &RunHead, now: u64) -> bool {
         let (lease, until) = run.stored_lease;
         let full = now.saturating_add(self.lease);
-        // One that is longer than any can be is from before the clock was set back: it may have been moved since.
-        lease == Lease::Alive
-            && run.lease == Lease::Alive
+        // A longer one is from before the clock moved back: it may have been changed since.
+        lease == Lease::Active
+            && run.lease == Lease::Active
             && (full..=full.saturating_add(self.slack())).contains(&until)
     }
 }
 
-/// What a commit tells.
+/// Who is notified of a commit.
 #[derive(Clone)]
-pub(super) struct Listeners {
+pub(super) struct CommitListeners {
     pub(super) tails: Arc<Tails>,
-    pub(super) desk: Arc<Desk>,
-    pub(super) noticed: Arc<watch::Sender<()>>,
-    pub(super) meter: Arc<Meter>,
+    pub(super) followed: Arc<FollowedThreads>,
+    pub(super) outbox_changed: Arc<watch::Sender<()>>,
+    pub(super) write_counters: Arc<WriteCounters>,
 }
 
-pub(super) struct Writer {
-    pub(super) address: Address,
-    pub(super) work: Work<Tables>,
-    pub(super) terms: Terms,
-    listeners: Listeners,
-    /// Why the store is away, if it is.
-    pub(super) away: Option<String>,
-    /// Commits that lock first what they work on, because other nodes write there too.
-    pub(super) wary: u32,
-    /// Requests whose threads other nodes were writing to: see put_off.rs.
-    pub(super) put_off: Vec<Request>,
+pub(super) struct PgWriter {
+    pub(super) address: PgAddress,
+    pub(super) txn: Txn<PgTxnStore>,
+    pub(super) terms: LeaseTerms,
+    listeners: CommitListeners,
+    /// Why the store is unavailable, if it is.
+    pub(super) outage: Option<String>,
+    /// Number of commits that still lock first, because other nodes write to the same threads.
+    pub(super) pessimistic_commits: u32,
+    /// Commands whose threads other nodes had locked: see defer.rs.
+    pub(super) deferred: Vec<QueuedCommand>,
 }
 
-impl Writer {
+impl PgWriter {
     /// Connects.
-    pub(super) fn open(address: &Address, terms: Terms, node: Arc<str>, listeners: Listeners) -> Db<Self> {
-        let mut work = Work::new(Tables::open(address)?, runwire_model::Timestamp(0));
-        work.node = Some(node);
+    pub(super) fn open(
+        address: &PgAddress,
+        terms: LeaseTerms,
+        node: Arc<str>,
+        listeners: CommitListeners,
+    ) -> PgResult<Self> {
+        let mut txn = Txn::new(PgTxnStore::open(address)?, runwire_model::Timestamp(0));
+        txn.node = Some(node);
         Ok(Self {
             address: address.clone(),
-            work,
+            txn,
             terms,
             listeners,
-            away: None,
-            wary: 0,
-            put_off: Vec::new(),
+            outage: None,
+            pessimistic_commits: 0,
+            deferred: Vec::new(),
         })
     }
 
-    /// Works until it is told to close, or nobody is left to ask.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Order>) {
+    /// Runs until it is closed, or all senders are gone.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<PgWriterMessage>) {
         let mut closing = false;
         loop {
-            // They come before all that was asked for since.
-            let mut asked = std::mem::take(&mut self.put_off);
-            let mut bytes = asked.iter().map(|request| request.op.bytes()).sum::<usize>();
-            let mut next = match asked.is_empty() {
+            // Deferred commands come first.
+            let mut group = std::mem::take(&mut self.deferred);
+            let mut bytes = group.iter().map(|request| request.command.bytes()).sum::<usize>();
+            let mut next = match group.is_empty() {
                 true if closing => break,
-                true => match requests.blocking_recv() {
-                    Some(order) => Some(order),
+                true => match queue.blocking_recv() {
+                    Some(message) => Some(message),
                     None => break,
                 },
                 false if closing => None,
-                false => requests.try_recv().ok(),
+                false => queue.try_recv().ok(),
             };
-            while let Some(order) = next {
-                match order {
-                    Order::Op(request) if !request.begin() => {}
-                    Order::Op(request) => {
-                        bytes += request.op.bytes();
-                        asked.push(*request);
+            while let Some(message) = next {
+                match message {
+                    PgWriterMessage::Command(request) if !request.begin() => {}
+                    PgWriterMessage::Command(request) => {
+                        bytes += request.command.bytes();
+                        group.push(*request);
                     }
-                    Order::Subscribe(subscribers, reply) => {
-                        self.work.subscribers = subscribers;
+                    PgWriterMessage::Subscribe(subscribers, reply) => {
+                        self.txn.subscribers = subscribers;
                         let _ = reply.send(Ok(()));
                     }
-                    Order::Checkpoint(checkpoint) => self.keep(&checkpoint),
-                    Order::Close => closing = true,
+                    PgWriterMessage::Checkpoint(checkpoint) => self.save_checkpoint(&checkpoint),
+                    PgWriterMessage::Close => closing = true,
                 }
-                let full = asked.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
-                next = if full || closing { None } else { requests.try_recv().ok() };
+                let full = group.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
+                next = if full || closing { None } else { queue.try_recv().ok() };
             }
-            self.commit(asked);
+            self.commit(group);
         }
-        requests.close();
-        while let Some(order) = requests.blocking_recv() {
-            if let Order::Op(request) = order {
-                request.op.refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
+        queue.close();
+        while let Some(message) = queue.blocking_recv() {
+            if let PgWriterMessage::Command(request) = message {
+                request
+                    .command
+                    .refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
             }
         }
     }
 
-    /// Keeps a checkpoint. It is a cache: where that fails, it is lost.
-    fn keep(&self, Checkpoint { run, form, seq, state }: &Checkpoint) {
+    /// Stores a checkpoint. It is a cache: a failure only loses it.
+    fn save_checkpoint(&self, Checkpoint { run, form, seq, state }: &Checkpoint) {
         let sql = "INSERT INTO checkpoint (run, form, seq, state) SELECT id, $3, $4, $5 FROM run \
                    WHERE tenant = $1 AND name = $2 AND NOT trimmed \
                    ON CONFLICT (run, form, seq) DO UPDATE SET state = excluded.state";
-        let by: By<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(*seq), state];
-        if let Err(failure) = self.work.store.connection.execute(sql, by) {
+        let params: Params<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &to_i64(*seq), state];
+        if let Err(failure) = self.txn.store.connection.execute(sql, params) {
             tracing::debug!(%failure, "a checkpoint is lost");
         }
     }
 
-    /// Counts what a commit has written.
+    /// Counts a commit.
     fn count(&self, took: Duration) {
-        let mut tally = Tally::default();
-        for (_, stored) in self.work.batch.pending.values().flat_map(|pending| &pending.records) {
-            tally.records += 1;
-            tally.events += stored.record.entries.len() as u64;
-            tally.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
+        let mut counts = CommitCounts::default();
+        for (_, stored) in self.txn.batch.records.values().flat_map(|pending| &pending.records) {
+            counts.records += 1;
+            counts.events += stored.record.entries.len() as u64;
+            counts.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
         }
-        self.listeners.meter.note(tally, took);
+        self.listeners.write_counters.record(counts, took);
     }
 
-    /// Shows what is committed to readers, then tells whoever asked for it.
-    pub(super) fn release(&mut self, requests: Vec<Request>, took: Duration) {
+    /// Shows a commit to readers, then replies to the callers.
+    pub(super) fn release(&mut self, requests: Vec<QueuedCommand>, took: Duration) {
         self.count(took);
-        let desk = &self.listeners.desk;
-        let pending = &self.work.batch.pending;
-        desk.tell(pending.iter().filter_map(|(thread, pending)| pending.parcel(*thread).cloned()));
-        for (thread, pending) in self.work.batch.pending.drain() {
+        let followed = &self.listeners.followed;
+        let pending = &self.txn.batch.records;
+        followed.publish(pending.iter().filter_map(|(thread, pending)| pending.encoded(*thread).cloned()));
+        for (thread, pending) in self.txn.batch.records.drain() {
             if let Some(tail) = self.listeners.tails.live(&pending.key) {
                 let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();
-                desk.show(thread, &tail, &records);
+                followed.show_commit(thread, &tail, &records);
             }
         }
-        for (_, thread) in self.work.batch.deleted.drain(..) {
+        for (_, thread) in self.txn.batch.deleted.drain(..) {
             if let Some(tail) = self.listeners.tails.live(&thread) {
                 tail.delete();
             }
         }
-        if !self.work.batch.notices.is_empty() {
-            self.listeners.noticed.send_replace(());
+        if !self.txn.batch.outbox.is_empty() {
+            self.listeners.outbox_changed.send_replace(());
         }
         for request in requests {
-            request.op.into_reply()();
+            request.command.into_reply()();
         }
     }
 }

@@ -1,6 +1,6 @@
-//! When the leases of open runs run out.
+//! Leases of open runs, in memory.
 //!
-//! They live in memory, by a clock that nobody sets: after a restart every run gets a full term.
+//! They use a monotonic clock: after a restart every run gets a full term.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 use runwire_model::Timestamp;
 use rusqlite::Connection;
 
-use super::Options;
-use super::writer::Db;
-use crate::work::{Lease, RunHead};
+use super::SqliteOptions;
+use super::writer::SqliteResult;
+use crate::txn::{Lease, RunHead};
 
 /// The leases of all open runs.
 #[derive(Debug)]
 pub(super) struct Leases {
-    /// Each with the moment when its term began.
+    /// Each with the time when its term began.
     runs: HashMap<i64, (Lease, Instant)>,
     /// How long a run may be silent.
     term: Duration,
-    /// How long a run has that was asked to stop.
+    /// Grace period of a cancelled run.
     grace: Duration,
 }
 
 impl Leases {
-    /// Gives every open run a full term.
-    pub(super) fn open(connection: &Connection, options: &Options) -> Db<Self> {
+    /// Starts a full term for every open run.
+    pub(super) fn open(connection: &Connection, options: &SqliteOptions) -> SqliteResult<Self> {
         let sql = "SELECT id, status, deadline, json_extract(head, '$.summary.cancel_requested') FROM run \
                    INDEXED BY run_open WHERE status IN ('pending', 'running', 'suspended')";
         let mut statement = connection.prepare(sql)?;
@@ -36,8 +36,8 @@ impl Leases {
             let lease = match (status.as_str(), deadline) {
                 ("suspended", _) | (_, None) if stopping => Lease::Stopping,
                 // Also a run that was being imported has a deadline, which is long.
-                (_, Some(deadline)) => Lease::Asking(deadline),
-                _ => Lease::Alive,
+                (_, Some(deadline)) => Lease::AwaitingAnswer(deadline),
+                _ => Lease::Active,
             };
             Ok((row.get(0)?, (lease, start)))
         })?;
@@ -45,12 +45,12 @@ impl Leases {
         Ok(Self { runs, term: options.lease, grace: options.cancel_grace })
     }
 
-    /// Tells which lease a run has.
+    /// Returns the lease of a run.
     pub(super) fn of(&self, run: i64) -> Lease {
         self.runs.get(&run).map_or(Lease::None, |(lease, _)| *lease)
     }
 
-    /// Takes up what has become of the lease of a run.
+    /// Stores the changed lease of a run.
     pub(super) fn save(&mut self, run: &mut RunHead) {
         if std::mem::take(&mut run.leased) {
             match run.lease {
@@ -60,14 +60,14 @@ impl Leases {
         }
     }
 
-    /// Lists the runs whose lease ran out.
+    /// Lists the runs whose lease has expired.
     pub(super) fn due(&self, now: Timestamp) -> Vec<i64> {
         let clock = Instant::now();
         let is_due = |(lease, since): &(Lease, Instant)| match lease {
             Lease::None => false,
-            Lease::Alive => *since + self.term <= clock,
+            Lease::Active => *since + self.term <= clock,
             Lease::Stopping => *since + self.grace <= clock,
-            Lease::Asking(until) => *until <= now.0,
+            Lease::AwaitingAnswer(until) => *until <= now.0,
         };
         self.runs.iter().filter(|(_, lease)| is_due(lease)).map(|(run, _)| *run).collect()
     }

@@ -1,16 +1,16 @@
-//! Lists of runs, and what a list of threads tells of their runs.
+//! Lists runs, and finds the title and latest run of a thread.
 
 use runwire_model::Timestamp;
 use runwire_model::run::Status;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params_from_iter};
 
-use super::read::{Reader, whole_number};
+use super::reader::{SqliteReader, to_i64};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::{LatestRun, RunInfo, RunQuery};
 
-/// Conditions, each with what it compares with.
+/// Conditions of a query, with their values.
 #[derive(Default)]
 struct Conditions {
     sql: Vec<String>,
@@ -25,8 +25,8 @@ impl Conditions {
     }
 }
 
-/// Chooses the index of a list. Each gives the newest run first, so that reading ends when the page is full; only
-/// the runs of one thread, and those that are open, are few enough to be put in order.
+/// Chooses the index of a list. Each returns the newest run first, so that the query ends when the page is full; only
+/// the runs of one thread, and open runs, are few enough to be sorted.
 fn index_for(query: &RunQuery) -> &'static str {
     let open = query.statuses.iter().all(|status| !status.is_closed());
     match &query.statuses[..] {
@@ -38,7 +38,7 @@ fn index_for(query: &RunQuery) -> &'static str {
     }
 }
 
-impl Reader {
+impl SqliteReader {
     /// Lists runs, newest first.
     pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
         let Some((sql, values)) = self.runs_statement(query)? else { return Ok(Vec::new()) };
@@ -47,7 +47,7 @@ impl Reader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Makes the statement of a list, in which only what is asked for stands; none where there can be no run.
+    /// Makes the statement of a list with the given filters; returns `None` if no run can match.
     fn runs_statement(&self, query: &RunQuery) -> Result<Option<(String, Vec<Value>)>, LogError> {
         let mut conditions = Conditions::default();
         conditions.add("run.tenant = ?", query.tenant.clone());
@@ -63,10 +63,10 @@ impl Reader {
             conditions.add("run.agent = ?", agent.clone());
         }
         if let Some(since) = query.since {
-            conditions.add("run.created_at >= ?", whole_number(since.0));
+            conditions.add("run.created_at >= ?", to_i64(since.0));
         }
         if let Some(until) = query.until {
-            conditions.add("run.created_at < ?", whole_number(until.0));
+            conditions.add("run.created_at < ?", to_i64(until.0));
         }
         if let Some(prefix) = &query.prefix {
             let begins = |column: &str| format!("substr({column}, 1, length(?)) = ?");
@@ -79,7 +79,7 @@ impl Reader {
             conditions.sql.push(format!("run.status IN ({})", names.join(", ")));
         }
         let filter = conditions.sql.join(" AND ");
-        conditions.values.push(whole_number(query.limit as u64).into());
+        conditions.values.push(to_i64(query.limit as u64).into());
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run INDEXED BY {} JOIN thread ON thread.id = run.thread \
              WHERE {filter} AND thread.deleted_at IS NULL ORDER BY run.id DESC LIMIT ?{}",
@@ -89,7 +89,7 @@ impl Reader {
         Ok(Some((sql, conditions.values)))
     }
 
-    /// Tells what the person asked first in a thread.
+    /// Returns the first user message of a thread.
     pub(super) fn title_of(&self, thread: i64) -> Result<Option<String>, LogError> {
         let sql = "SELECT head ->> '$.summary.message' FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq LIMIT 1";
@@ -97,7 +97,7 @@ impl Reader {
         Ok(statement.query_row([thread], |row| row.get(0)).optional()?.flatten())
     }
 
-    /// Tells of the run of a thread that began last.
+    /// Returns the latest run of a thread.
     pub(super) fn latest_run_of(&self, thread: i64) -> Result<Option<LatestRun>, LogError> {
         let sql = "SELECT name, agent, status, coalesce(ended_at, started_at, created_at) FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1";
@@ -122,11 +122,11 @@ mod tests {
     use super::*;
     use crate::sqlite::schema;
 
-    /// Tells how the store finds what a list is made of.
+    /// Returns the query plan of a list.
     fn plan(query: &RunQuery) -> String {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();
-        let reader = Reader::new(connection);
+        let reader = SqliteReader::new(connection);
         let (sql, values) = reader.runs_statement(query).unwrap().unwrap();
         let mut explain = reader.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps = explain.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();

@@ -1,22 +1,22 @@
-//! The embedded store: one SQLite file, one thread that writes it, a few connections that read it.
+//! The embedded store: one SQLite file, one writer thread, and a pool of read connections.
 //!
-//! WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged or seen. The file can be opened
-//! with any SQLite tool; a lock file beside it keeps a second server away.
+//! WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged or seen. Any SQLite tool can open the
+//! file; a lock file beside it keeps a second server away.
 
-mod desk;
-mod figures;
-mod fold;
+mod connection_slot;
 mod inbox;
-mod journal;
 mod leases;
-mod left;
 mod lists;
-mod notices;
-mod read;
+mod orphans;
+mod outbox;
+mod pending_commits;
+mod reader;
 mod retention;
 mod rows;
 mod schema;
-mod tables;
+mod stats;
+mod txn_store;
+mod wal_checkpointer;
 mod writer;
 
 use std::fs::File;
@@ -34,40 +34,42 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::append::{Append, Appended};
 use crate::error::LogError;
-use crate::figures::{Figures, Meter};
 use crate::info::{
-    Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
+    Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::{Exported, Imported, Numbered, Part};
-use crate::notice::{Notice, Subscriber, Told};
-use crate::reading::{self, Rows};
+use crate::outbox::{DeliveryOutcome, OutboxMessage, Subscriber};
+use crate::query::{self, ReadStore};
+use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
-use crate::work::{Asked, Op, clock};
-use crate::{Cancel, Cancelled, Dependency, Form, Health, Log, Migrated, Page, Retention, limits};
-use desk::{Committer, Fatal};
-use fold::Folder;
-use left::Left;
-use read::Reader;
+use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
+use crate::txn::{LogCommand, Pending, clock};
+use crate::{
+    Cancel, Cancelled, Dependency, Health, Log, Migrated, ReadFormat, RecordPage, RetentionLimits, limits,
+};
+use connection_slot::{Committer, FatalHandler};
+use orphans::Orphans;
+use reader::SqliteReader;
 use retention::plan;
-use schema::Found;
-use writer::{Inbox, Order, Sealing, Writer};
+use schema::SchemaState;
+use wal_checkpointer::WalCheckpointer;
+use writer::{FlushScope, SqliteWriter, SqliteWriterMessage, WriterQueue};
 
-/// How the store behaves.
+/// Options of the store.
 #[derive(Clone)]
-pub struct Options {
-    /// How long a run may be silent.
+pub struct SqliteOptions {
+    /// Duration of a run's lease.
     pub lease: Duration,
-    /// How long a producer has to end a run that was asked to stop.
+    /// Grace period of a cancelled run.
     pub cancel_grace: Duration,
-    /// Tells the time; the machine's clock does, but in tests that cannot wait for a week.
+    /// The clock: the machine's, except in tests that cannot wait for a week.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Called when the store failed; the process should end rather than guess what was written.
+    /// Called when the store has failed; the process should end rather than guess what was written.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-impl Default for Options {
+impl Default for SqliteOptions {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
@@ -80,7 +82,7 @@ impl Default for Options {
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteOpenError {
     /// Another process has it open.
     #[error("{} is in use by another server; stop that one, or choose another store", .0.display())]
     InUse(PathBuf),
@@ -107,82 +109,81 @@ pub enum OpenError {
     },
 }
 
-/// Opens a file, whose tables are then of this version.
-fn migrated(path: &Path) -> Result<(Connection, Migrated), OpenError> {
-    let unusable = |problem: String| OpenError::Unusable { path: path.to_owned(), problem };
+/// Opens a file and migrates its tables to this version.
+fn migrated(path: &Path) -> Result<(Connection, Migrated), SqliteOpenError> {
+    let unusable = |problem: String| SqliteOpenError::Unusable { path: path.to_owned(), problem };
     let mut connection = Connection::open(path).map_err(|error| unusable(error.to_string()))?;
     match schema::migrate(&mut connection).map_err(|error| unusable(error.to_string()))? {
-        Found::Ours(migrated) => Ok((connection, migrated)),
-        Found::Newer(found) => {
-            Err(OpenError::Newer { path: path.to_owned(), found, known: schema::newest() })
+        SchemaState::Current(migrated) => Ok((connection, migrated)),
+        SchemaState::Newer(found) => {
+            Err(SqliteOpenError::Newer { path: path.to_owned(), found, known: schema::newest() })
         }
-        Found::Anothers => Err(unusable("it is a database of another program".into())),
+        SchemaState::Foreign => Err(unusable("it is a database of another program".into())),
     }
 }
 
-/// Connections that read.
+/// Number of read connections.
 const READERS: usize = 4;
 
 /// A log in one SQLite file.
-pub struct Sqlite {
+pub struct SqliteLog {
     path: PathBuf,
-    requests: mpsc::Sender<Order>,
+    requests: mpsc::Sender<SqliteWriterMessage>,
     tails: Arc<Tails>,
-    /// Whether the journal holds something that is nowhere else.
-    unsealed: Arc<AtomicBool>,
-    noticed: Arc<watch::Sender<()>>,
-    meter: Arc<Meter>,
+    /// Whether pending commits are not flushed to the tables.
+    unflushed: Arc<AtomicBool>,
+    outbox_changed: Arc<watch::Sender<()>>,
+    write_counters: Arc<WriteCounters>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    idle: Arc<Mutex<Vec<Reader>>>,
+    idle: Arc<Mutex<Vec<SqliteReader>>>,
     readers: Arc<Semaphore>,
-    left: Arc<tokio::sync::Mutex<Left>>,
+    orphans: Arc<tokio::sync::Mutex<Orphans>>,
 }
 
-impl std::fmt::Debug for Sqlite {
+impl std::fmt::Debug for SqliteLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sqlite").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("SqliteLog").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Sqlite {
-    /// Makes the tables of a store, or brings them to this version. Blocks.
-    pub fn migrate(path: &Path) -> Result<Migrated, OpenError> {
+impl SqliteLog {
+    /// Creates or migrates the tables of a store. Blocks.
+    pub fn migrate(path: &Path) -> Result<Migrated, SqliteOpenError> {
         let _lock = lock(path)?;
         Ok(migrated(path)?.1)
     }
 
-    /// Opens a store, or makes one. Blocks while it recovers what a crash has left.
-    pub fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
-        let unusable = |problem: String| OpenError::Unusable { path: path.to_owned(), problem };
+    /// Opens or creates a store. Blocks while it recovers from a crash.
+    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, SqliteOpenError> {
+        let unusable = |problem: String| SqliteOpenError::Unusable { path: path.to_owned(), problem };
         let lock = lock(path)?;
         let (mut connection, _) = migrated(path)?;
         schema::prepare(&connection).map_err(|error| unusable(error.to_string()))?;
-        // What a failed flush may have left in the write-ahead log is written and flushed anew before anyone
-        // sees it.
-        schema::fold_log(&connection).map_err(|error| unusable(error.to_string()))?;
+        // What a failed fsync may have left in the write-ahead log is written and synced again before anyone sees it.
+        schema::checkpoint_wal(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
-        let unsealed = Arc::new(AtomicBool::new(false));
-        let noticed = Arc::new(watch::Sender::new(()));
-        let meter = Arc::new(Meter::default());
+        let unflushed = Arc::new(AtomicBool::new(false));
+        let outbox_changed = Arc::new(watch::Sender::new(()));
+        let write_counters = Arc::new(WriteCounters::default());
         let clock = options.clock.clone();
-        let fatal = Arc::new(Fatal::new(options.fatal.clone()));
-        let folder =
-            Folder::watch(path, &mut connection, &fatal).map_err(|error| unusable(error.to_string()))?;
-        let left = Left::find(&connection).map_err(|error| unusable(error.to_string()))?;
-        let left = Arc::new(tokio::sync::Mutex::new(left));
-        let writer = Writer::open(folder, connection, lock, options);
+        let fatal = Arc::new(FatalHandler::new(options.fatal.clone()));
+        let checkpointer = WalCheckpointer::watch(path, &mut connection, &fatal)
+            .map_err(|error| unusable(error.to_string()))?;
+        let orphans = Orphans::find(&connection).map_err(|error| unusable(error.to_string()))?;
+        let orphans = Arc::new(tokio::sync::Mutex::new(orphans));
+        let writer = SqliteWriter::open(checkpointer, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
-        let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
+        let (requests, receiver) = mpsc::channel(limits::WRITER_QUEUE);
         let committer = Committer {
             tails: tails.clone(),
-            unsealed: unsealed.clone(),
-            noticed: noticed.clone(),
-            meter: meter.clone(),
+            unflushed: unflushed.clone(),
+            outbox_changed: outbox_changed.clone(),
+            write_counters: write_counters.clone(),
             fatal,
         };
         std::thread::Builder::new()
             .name("log-writer".into())
-            .spawn(move || writer.run(Inbox(inbox), committer))
+            .spawn(move || writer.run(WriterQueue(receiver), committer))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
         let idle = Arc::default();
@@ -190,47 +191,47 @@ impl Sqlite {
             path: path.to_owned(),
             requests,
             tails,
-            unsealed,
-            noticed,
-            meter,
+            unflushed,
+            outbox_changed,
+            write_counters,
             clock,
             idle,
             readers,
-            left,
+            orphans,
         })
     }
 
-    async fn order<T>(
+    async fn send<T>(
         &self,
-        order: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Order,
+        message: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> SqliteWriterMessage,
     ) -> Result<T, LogError> {
         let (reply, answer) = oneshot::channel();
         let gone = || LogError::Unavailable("the store has stopped".into());
-        self.requests.send(order(reply)).await.map_err(|_| gone())?;
+        self.requests.send(message(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
-    /// Has one of the log's verbs performed.
-    async fn ask<Q, T: Send + 'static>(
+    /// Submits a command to the writer, and waits for its reply.
+    async fn submit<C, T: Send + 'static>(
         &self,
-        request: Q,
-        op: impl FnOnce(Asked<Q, T>) -> Op,
+        request: C,
+        command: impl FnOnce(Pending<C, T>) -> LogCommand,
     ) -> Result<T, LogError> {
-        self.order(|reply| Order::Op(op(Asked::new(request, reply)))).await
+        self.send(|reply| SqliteWriterMessage::Command(command(Pending::new(request, reply)))).await
     }
 
-    /// Has rows brought up to date that are about to be read.
-    async fn seal(&self, what: Sealing) -> Result<(), LogError> {
-        if self.unsealed.load(Ordering::Acquire) {
-            self.order(|reply| Order::Seal(what, reply)).await?;
+    /// Flushes pending commits so that reads see them.
+    async fn flush(&self, what: FlushScope) -> Result<(), LogError> {
+        if self.unflushed.load(Ordering::Acquire) {
+            self.send(|reply| SqliteWriterMessage::Flush(what, reply)).await?;
         }
         Ok(())
     }
 
-    /// Reads on a thread where waiting for the disk stops nobody.
+    /// Reads on a blocking thread, with a pooled connection.
     async fn reading<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        read: impl FnOnce(&mut SqliteReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         let stopped = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
         let permit = self.readers.clone().acquire_owned().await.map_err(|error| stopped(&error))?;
@@ -240,9 +241,9 @@ impl Sqlite {
             let reader = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut reader = match reader {
                 Some(reader) => reader,
-                None => Reader::new(open_reader(&path)?),
+                None => SqliteReader::new(open_reader(&path)?),
             };
-            let result = reader.at_one_moment(read)?;
+            let result = reader.in_snapshot(read)?;
             idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
             result
         });
@@ -275,8 +276,10 @@ fn lock(path: &Path) -> Result<Lock, OpenError> {
     // A link to a store is that store, so the lock stands beside the file that the link names.
     let mut name = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
     name.push(".lock");
-    let unusable =
-        |error: std::io::Error| OpenError::Unusable { path: path.to_owned(), problem: error.to_string() };
+    let unusable = |error: std::io::Error| SqliteOpenError::Unusable {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    };
     let file = File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
     let file = file.map_err(unusable)?;
     match file.try_lock() {
@@ -287,10 +290,10 @@ fn lock(path: &Path) -> Result<Lock, OpenError> {
 }
 
 #[async_trait]
-impl Log for Sqlite {
+impl Log for SqliteLog {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.ask(thread, Op::CreateThread).await?;
+        let created = self.submit(thread, LogCommand::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -298,106 +301,106 @@ impl Log for Sqlite {
     }
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        self.ask(run, Op::CreateRun).await
+        self.submit(run, LogCommand::CreateRun).await
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
-        self.ask(append, Op::Append).await
+        self.submit(append, LogCommand::Append).await
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.ask((run.clone(), cancel), Op::Cancel).await
+        self.submit((run.clone(), cancel), LogCommand::Cancel).await
     }
 
     async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.ask((run.clone(), answers), Op::Answer).await
+        self.submit((run.clone(), answers), LogCommand::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.ask(run.clone(), Op::Heartbeat).await
+        self.submit(run.clone(), LogCommand::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.ask((), Op::Sweep).await
+        self.submit((), LogCommand::Sweep).await
     }
 
-    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
-        self.seal(Sealing::Thread(thread.clone())).await?;
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
+        self.flush(FlushScope::Thread(thread.clone())).await?;
         let (thread, part) = (thread.clone(), part.clone());
-        self.reading(move |reader| reading::export(reader, &thread, &part)).await
+        self.reading(move |reader| query::export(reader, &thread, &part)).await
     }
 
-    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
-        self.ask((thread.clone(), pieces), Op::Import).await
+    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
+        self.submit((thread.clone(), items), LogCommand::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.ask((thread.clone(), force), Op::Delete).await
+        self.submit((thread.clone(), force), LogCommand::Delete).await
     }
 
-    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
-        self.seal(Sealing::Everything).await?;
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
+        self.flush(FlushScope::Everything).await?;
         let retention = retention.at((self.clock)());
         let trims = self.reading(move |reader| plan(reader, retention)).await?;
         let mut runs = 0;
         for trim in trims {
-            runs += self.order(|reply| Order::Trim(trim, reply)).await?;
+            runs += self.send(|reply| SqliteWriterMessage::Trim(trim, reply)).await?;
         }
         Ok(runs)
     }
 
     async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.seal(Sealing::Run(run.clone())).await?;
+        self.flush(FlushScope::Run(run.clone())).await?;
         let run = run.clone();
         self.reading(move |reader| reader.run_info(&run)).await
     }
 
     async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
-        self.seal(Sealing::Everything).await?;
+        self.flush(FlushScope::Everything).await?;
         self.reading(move |reader| reader.runs(&query)).await
     }
 
-    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
-        // Each is given once, so whoever asks next waits.
-        let mut left = self.left.clone().lock_owned().await;
-        if left.is_over() || agents.is_empty() || limit == 0 {
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
+        // Concurrent calls wait, so that each orphan is returned once.
+        let mut orphans = self.orphans.clone().lock_owned().await;
+        if orphans.is_done() || agents.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        self.seal(Sealing::Everything).await?;
+        self.flush(FlushScope::Everything).await?;
         let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
-        self.reading(move |reader| left.give(reader, &agents, limit)).await
+        self.reading(move |reader| orphans.claim(reader, &agents, limit)).await
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
-        self.seal(Sealing::Run(run.clone())).await?;
+        self.flush(FlushScope::Run(run.clone())).await?;
         let (run, id) = (run.clone(), interaction_id.to_owned());
-        self.reading(move |reader| reading::interaction(reader, &run, &id)).await
+        self.reading(move |reader| query::interaction(reader, &run, &id)).await
     }
 
     async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
-        self.seal(Sealing::Everything).await?;
-        self.reading(move |reader| reading::interactions(reader, &query)).await
+        self.flush(FlushScope::Everything).await?;
+        self.reading(move |reader| query::interactions(reader, &query)).await
     }
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
-        self.order(|reply| Order::Subscribe(subscribers, reply)).await
+        self.send(|reply| SqliteWriterMessage::Subscribe(subscribers, reply)).await
     }
 
-    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let (subscriber, now) = (subscriber.to_owned(), (self.clock)());
-        self.reading(move |reader| reader.notices(&subscriber, limit, now)).await
+        self.reading(move |reader| reader.outbox(&subscriber, limit, now)).await
     }
 
-    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
-        self.order(|reply| Order::Told(notice, told, reply)).await
+    async fn mark_delivered(&self, message: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.send(|reply| SqliteWriterMessage::MarkDelivered(message, outcome, reply)).await
     }
 
-    fn noticed(&self) -> watch::Receiver<()> {
-        self.noticed.subscribe()
+    fn outbox_changed(&self) -> watch::Receiver<()> {
+        self.outbox_changed.subscribe()
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
-        self.seal(Sealing::Thread(thread.clone())).await?;
+        self.flush(FlushScope::Thread(thread.clone())).await?;
         let thread = thread.clone();
         self.reading(move |reader| reader.thread(&thread)).await
     }
@@ -408,19 +411,19 @@ impl Log for Sqlite {
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ThreadInfo>, LogError> {
-        self.seal(Sealing::Everything).await?;
+        self.flush(FlushScope::Everything).await?;
         let (tenant, before) = (tenant.to_owned(), before.map(str::to_owned));
         self.reading(move |reader| reader.threads(&tenant, before.as_deref(), limit)).await
     }
 
     async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
-        self.seal(Sealing::Thread(thread.clone())).await?;
+        self.flush(FlushScope::Thread(thread.clone())).await?;
         let thread = thread.clone();
         self.reading(move |reader| reader.spans(&thread)).await
     }
 
     async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError> {
-        self.seal(Sealing::Run(run.clone())).await?;
+        self.flush(FlushScope::Run(run.clone())).await?;
         let (run, producer) = (run.clone(), producer.to_owned());
         self.reading(move |reader| reader.producer(&run, &producer)).await
     }
@@ -430,47 +433,52 @@ impl Log for Sqlite {
         thread: &ThreadKey,
         producer: &str,
     ) -> Result<Option<ProducerInfo>, LogError> {
-        self.seal(Sealing::Thread(thread.clone())).await?;
+        self.flush(FlushScope::Thread(thread.clone())).await?;
         let (thread, producer) = (thread.clone(), producer.to_owned());
         self.reading(move |reader| reader.thread_producer(&thread, &producer)).await
     }
 
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
-        // Looked at before the rows: what is sealed between the two would be missed.
-        let unsealed = self.unsealed.load(Ordering::Acquire);
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
+        // Loaded before the rows are read: a flush between the two would be missed.
+        let unflushed = self.unflushed.load(Ordering::Acquire);
         let key = thread.clone();
-        let page = self.reading(move |reader| reading::page(reader, &key, after)).await;
-        // Where the rows end, the journal may know more.
+        let page = self.reading(move |reader| query::page(reader, &key, after)).await;
+        // Beyond the rows there may be pending commits.
         match page {
             Ok((page, true)) => return Ok(page),
-            Ok(_) | Err(LogError::CursorBeyondEnd { .. }) if unsealed => {}
+            Ok(_) | Err(LogError::CursorBeyondEnd { .. }) if unflushed => {}
             page => return page.map(|(page, _)| page),
         }
-        self.seal(Sealing::Thread(thread.clone())).await?;
+        self.flush(FlushScope::Thread(thread.clone())).await?;
         let key = thread.clone();
-        self.reading(move |reader| reading::page(reader, &key, after)).await.map(|(page, _)| page)
+        self.reading(move |reader| query::page(reader, &key, after)).await.map(|(page, _)| page)
     }
 
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
-        self.seal(Sealing::Thread(thread.clone())).await?;
+        self.flush(FlushScope::Thread(thread.clone())).await?;
         let thread = thread.clone();
-        self.reading(move |reader| reading::before(reader, &thread, seq)).await
+        self.reading(move |reader| query::before(reader, &thread, seq)).await
     }
 
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let run = run.clone();
         self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             // A full queue means that there is no time for it.
-            let _ = self.requests.try_send(Order::Checkpoint { run: run.clone(), form, seq, state });
+            let _ = self.requests.try_send(SqliteWriterMessage::Checkpoint {
+                run: run.clone(),
+                form,
+                seq,
+                state,
+            });
         }
     }
 
@@ -479,31 +487,31 @@ impl Log for Sqlite {
     }
 
     fn version(&self) -> Option<u64> {
-        Some(self.meter.written().commits)
+        Some(self.write_counters.written().commits)
     }
 
-    async fn figures(&self) -> Result<Figures, LogError> {
+    async fn stats(&self) -> Result<LogStats, LogError> {
         let path = self.path.clone();
-        let figures = self.reading(move |reader| reader.figures(&path)).await?;
-        Ok(Figures { written: self.meter.written(), ..figures })
+        let stats = self.reading(move |reader| reader.stats(&path)).await?;
+        Ok(LogStats { written: self.write_counters.written(), ..stats })
     }
 
     async fn ready(&self) -> Result<(), LogError> {
-        self.order(Order::Ping).await
+        self.send(SqliteWriterMessage::Ping).await
     }
 
     async fn health(&self) -> Health {
-        Health { store: Dependency::asked("sqlite", self.ready().await), tail: None }
+        Health { store: Dependency::from_probe("sqlite", self.ready().await), tail: None }
     }
 
     async fn close(&self) {
-        // Readers go first: the writer's end then leaves one file that nobody has open.
+        // Readers are closed first: then the writer leaves one file that nobody has open.
         let reads = self.readers.acquire_many(READERS as u32).await;
         self.readers.close();
         drop(reads);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        // The writer lets go of its requests after everything else.
-        let _ = self.requests.send(Order::Close).await;
+        // The writer drops its queue last.
+        let _ = self.requests.send(SqliteWriterMessage::Close).await;
         self.requests.closed().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of threads, runs and producers, and the heads that they stand for.
+//! Maps rows of threads, runs and producers to heads and back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use runwire_model::Timestamp;
 use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::inbox::save_questions;
-use super::read::last_record;
+use super::inbox::save_interactions;
+use super::reader::last_record;
 use super::schema::REVISION;
 use crate::key::{RunKey, ThreadKey};
-use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
+use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
-/// Writes a thread, if it is new, and what has changed of its producers.
+/// Inserts a new thread, and writes its changed producers.
 pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> rusqlite::Result<()> {
     if std::mem::take(&mut thread.new) {
-        let beginning = thread.beginning.take();
+        let beginning = thread.imported_base.take();
         let base = beginning.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
         let base = base.transpose().map_err(json_error)?;
         let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base) \
@@ -40,9 +40,9 @@ pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> r
     save_producers(connection, "thread", thread.id, &mut thread.producers)
 }
 
-/// Writes what has changed of a run and its producers.
+/// Writes the changes of a run and its producers.
 pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::Result<()> {
-    run.unnoted = false;
+    run.snapshot_dirty = false;
     if std::mem::take(&mut run.dirty) {
         let head = serde_json::to_string(&run.head).map_err(json_error)?;
         let status = run.head.state.status;
@@ -89,7 +89,7 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
             ])?;
         }
         run.stored_status = status;
-        save_questions(connection, run.id, &run.head)?;
+        save_interactions(connection, run.id, &run.head)?;
     }
     save_producers(connection, "run", run.id, &mut run.producers)
 }
@@ -101,7 +101,7 @@ fn save_producers(
     producers: &mut HashMap<String, ProducerHead>,
 ) -> rusqlite::Result<()> {
     for (name, producer) in producers.iter_mut().filter(|(_, producer)| producer.dirty) {
-        let speech = serde_json::to_string(&producer.speech).map_err(json_error)?;
+        let state = serde_json::to_string(&producer.state).map_err(json_error)?;
         let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                    ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, decoder = excluded.decoder";
         connection.prepare_cached(sql)?.execute(params![
@@ -110,9 +110,9 @@ fn save_producers(
             name,
             producer.epoch as i64,
             producer.next as i64,
-            speech
+            state
         ])?;
-        (producer.dirty, producer.unnoted) = (false, false);
+        (producer.dirty, producer.snapshot_dirty) = (false, false);
     }
     Ok(())
 }
@@ -120,13 +120,13 @@ fn save_producers(
 pub(super) fn load_thread(
     connection: &Connection,
     filter: &str,
-    by: &[&dyn rusqlite::ToSql],
+    values: &[&dyn rusqlite::ToSql],
 ) -> rusqlite::Result<Option<Box<ThreadHead>>> {
     let sql = format!(
         "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at, oldest FROM thread WHERE {filter}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let thread = statement.query_row(by, |row| {
+    let thread = statement.query_row(values, |row| {
         Ok(ThreadHead {
             id: row.get(0)?,
             key: ThreadKey::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?),
@@ -136,10 +136,10 @@ pub(super) fn load_thread(
             at: Timestamp(row.get(6)?),
             deleted: row.get::<_, Option<u64>>(7)?.is_some(),
             oldest: row.get(8)?,
-            beginning: None,
+            imported_base: None,
             open: Vec::new(),
             latest: None,
-            noted: None,
+            snapshot_run: None,
             producers: HashMap::new(),
             forgotten: Vec::new(),
             new: false,
@@ -165,7 +165,7 @@ pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, 
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
      thread.deleted_at, run.status, run.agent";
 
-/// Reads a run's row, without its producers and its lease.
+/// Converts a run's row, without its producers and its lease.
 pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
     let tenant: Arc<str> = row.get::<_, String>(1)?.into();
     let request: String = row.get(5)?;
@@ -174,7 +174,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
     let thread_name: String = row.get(4)?;
     let head = match head {
         Some(head) => serde_json::from_str(&head).map_err(json_error)?,
-        None => Head { state: RunState::new(&thread_name, &name), ..Head::default() },
+        None => RunProgress { state: RunState::new(&thread_name, &name), ..RunProgress::default() },
     };
     Ok(RunHead {
         id: row.get(0)?,
@@ -199,7 +199,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         producers: HashMap::new(),
         new: false,
         dirty: false,
-        unnoted: false,
+        snapshot_dirty: false,
         listed: false,
     })
 }
@@ -207,11 +207,11 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
 pub(super) fn load_run(
     connection: &Connection,
     filter: &str,
-    by: &[&dyn rusqlite::ToSql],
+    values: &[&dyn rusqlite::ToSql],
 ) -> rusqlite::Result<Option<Box<RunHead>>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
     let mut statement = connection.prepare_cached(&sql)?;
-    let Some(mut run) = statement.query_row(by, run_of_row).optional()? else { return Ok(None) };
+    let Some(mut run) = statement.query_row(values, run_of_row).optional()? else { return Ok(None) };
     run.producers = load_producers(connection, "run", run.id)?;
     Ok(Some(Box::new(run)))
 }
@@ -224,24 +224,24 @@ pub(super) fn load_producers(
     let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = ?1 AND owner = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![scope, owner], |row| {
-        let speech: Option<String> = row.get(3)?;
-        let speech = speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
-        let speech = speech.unwrap_or_default();
+        let state: Option<String> = row.get(3)?;
+        let state = state.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
+        let state = state.unwrap_or_default();
         Ok((
             row.get(0)?,
             ProducerHead {
                 epoch: row.get::<_, i64>(1)? as u64,
                 next: row.get::<_, i64>(2)? as u64,
-                speech,
+                state,
                 dirty: false,
-                unnoted: false,
+                snapshot_dirty: false,
             },
         ))
     })?;
     rows.collect()
 }
 
-/// A state that cannot be written or read is a fault of the store.
+/// Converts a failed (de)serialisation of a state to a failure of the store.
 pub(super) fn json_error(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
 }

@@ -1,13 +1,13 @@
-//! The tables, and how a file of an older version becomes one of this.
+//! The tables of a SQLite store, and their migrations.
 //!
-//! Layout, chosen by measuring (`docs/performance.md`): a commit appends one row to `journal`; later, all records
-//! that a thread has gathered there become one row of `chunk`, found by (thread, last seq).
+//! Layout, chosen by measuring (`docs/performance.md`): a commit appends one row to `pending_commits`; later, all
+//! records that a thread has gathered there become one row of `chunk`, found by (thread, last seq).
 
 use rusqlite::Connection;
 
 use crate::Migrated;
 
-/// The steps from an empty file to the newest version; the version of a file is how many it has taken.
+/// The migrations; the version of a file is the number of those it has.
 const MIGRATIONS: &[&str] = &[
     "
 CREATE TABLE thread (
@@ -33,7 +33,7 @@ CREATE TABLE run (
     name       TEXT    NOT NULL,
     thread     INTEGER NOT NULL REFERENCES thread (id),
     agent      TEXT,
-    -- What created it, as JSON.
+    -- The request that created it, as JSON.
     request    TEXT    NOT NULL,
     status     TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE run (
     ended_at   INTEGER,
     first_seq  INTEGER,
     last_seq   INTEGER NOT NULL DEFAULT 0,
-    -- When its oldest open question expires.
+    -- When its first open interaction expires.
     deadline   INTEGER,
     -- The revision of the translation that its cursors are of.
     revision   INTEGER NOT NULL,
@@ -57,7 +57,7 @@ CREATE TABLE producer (
     -- 'run' or 'thread', and the number of that.
     scope   TEXT    NOT NULL,
     owner   INTEGER NOT NULL,
-    -- Empty for the one without a name.
+    -- Empty for the anonymous one.
     name    TEXT    NOT NULL,
     epoch   INTEGER NOT NULL,
     next    INTEGER NOT NULL,
@@ -76,8 +76,8 @@ CREATE TABLE chunk (
 ) STRICT;
 CREATE UNIQUE INDEX chunk_of_thread ON chunk (thread, last);
 
--- What is committed and not yet in the tables above: see journal.rs.
-CREATE TABLE journal (
+-- What is committed and not yet in the tables above: see pending_commits.rs.
+CREATE TABLE pending_commits (
     id   INTEGER PRIMARY KEY,
     body BLOB    NOT NULL
 ) STRICT;
@@ -92,8 +92,8 @@ CREATE TABLE checkpoint (
 ) STRICT, WITHOUT ROWID;
 ",
     "
--- The questions that are open.
-CREATE TABLE question (
+-- The open interactions.
+CREATE TABLE interaction (
     id         INTEGER PRIMARY KEY,
     tenant     TEXT    NOT NULL,
     run        INTEGER NOT NULL REFERENCES run (id),
@@ -105,10 +105,10 @@ CREATE TABLE question (
     bytes      INTEGER NOT NULL,
     UNIQUE (run, name)
 ) STRICT;
-CREATE INDEX question_asked ON question (tenant, asked_at, id);
+CREATE INDEX interaction_asked ON interaction (tenant, asked_at, id);
 
--- A run with open questions is suspended, and its head tells which they are.
-INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes)
+-- A run with open interactions is suspended, and its head has them.
+INSERT INTO interaction (tenant, run, name, seq, asked_at, expires_at, bytes)
 SELECT run.tenant, run.id, open.value ->> 'id', open.value -> 'place' ->> 'seq',
     coalesce(run.started_at, run.created_at),
     (SELECT asked.value ->> 'expires_at' FROM json_each(run.head, '$.summary.interactions') AS asked
@@ -117,12 +117,12 @@ SELECT run.tenant, run.id, open.value ->> 'id', open.value -> 'place' ->> 'seq',
 FROM run, json_each(run.head, '$.state.questions') AS open WHERE run.status = 'suspended';
 ",
     "
--- What subscribers are to be told of and were not.
-CREATE TABLE notice (
-    -- Never used again, so that what was told late hits no other.
+-- Undelivered messages to subscribers.
+CREATE TABLE outbox (
+    -- Never reused, so that a late acknowledgement hits no other message.
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     subscriber TEXT    NOT NULL,
-    -- What tells it from all others anywhere.
+    -- Its globally unique id.
     name       TEXT    NOT NULL,
     run        INTEGER NOT NULL REFERENCES run (id),
     kind       TEXT    NOT NULL,
@@ -133,8 +133,8 @@ CREATE TABLE notice (
     attempts   INTEGER NOT NULL DEFAULT 0,
     due        INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX notice_due ON notice (subscriber, due, id);
-CREATE INDEX notice_of_run ON notice (run);
+CREATE INDEX outbox_due ON outbox (subscriber, due, id);
+CREATE INDEX outbox_of_run ON outbox (run);
 ",
     "
 -- Lists, newest first: every index ends with the row's number.
@@ -148,12 +148,12 @@ CREATE INDEX thread_newest ON thread (tenant) WHERE deleted_at IS NULL;
 /// The revision of the translation that new runs are pinned to.
 pub(super) const REVISION: u32 = 1;
 
-/// Sets a connection up; every one needs it.
+/// Sets up a connection for writing or checkpointing.
 pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -16_384)?;
-    // The write-ahead log is folded by a thread of its own (`fold.rs`).
+    // A thread of its own checkpoints the write-ahead log (`wal_checkpointer.rs`).
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
@@ -161,22 +161,22 @@ pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What a file is, by its version and its tables.
-pub(super) enum Found {
-    /// A store of ours, of this version now.
-    Ours(Migrated),
-    /// One that a newer version has written.
+/// What a file is, judged by its version and tables.
+pub(super) enum SchemaState {
+    /// A store, migrated to this version.
+    Current(Migrated),
+    /// A store of a newer version.
     Newer(u32),
-    /// A database that is none of ours.
-    Anothers,
+    /// A database of another program.
+    Foreign,
 }
 
-/// Brings a file to the newest version, if it is ours.
-pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
+/// Migrates a file to the newest version, if it is a store.
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<SchemaState> {
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(Found::Newer(version)) };
+    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(SchemaState::Newer(version)) };
     if version == 0 && connection.prepare("SELECT 1 FROM sqlite_schema")?.exists([])? {
-        return Ok(Found::Anothers);
+        return Ok(SchemaState::Foreign);
     }
     for (at, step) in steps.iter().enumerate() {
         let transaction = connection.transaction()?;
@@ -184,15 +184,15 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
         transaction.pragma_update(None, "user_version", version + at as u32 + 1)?;
         transaction.commit()?;
     }
-    Ok(Found::Ours(Migrated { from: version, to: newest() }))
+    Ok(SchemaState::Current(Migrated { from: version, to: newest() }))
 }
 
-/// Tells the newest version.
+/// Returns the newest version.
 pub(super) fn newest() -> u32 {
     MIGRATIONS.len() as u32
 }
 
-/// Writes what is in the write-ahead log into the file, and flushes it.
-pub(super) fn fold_log(connection: &Connection) -> rusqlite::Result<()> {
+/// Checkpoints the write-ahead log completely, and syncs the file.
+pub(super) fn checkpoint_wal(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }

@@ -1,8 +1,8 @@
-//! The one writer: takes whatever has queued up, has it committed as one transaction, and then the
-//! acknowledgements and the readers are released together (`desk.rs`).
+//! The writer thread: executes all queued commands, has them committed as one transaction, and releases
+//! acknowledgements and readers together (`connection_slot.rs`).
 //!
-//! There is no timer. While a commit waits for the disk, requests queue up; the next commit takes them all. So
-//! the disk sets the pace, a lone request never waits for company, and many share one flush.
+//! There is no timer. While a commit waits for the disk, commands queue up; the next commit takes them all. So the
+//! disk sets the pace, a lone command never waits for others, and many share one fsync.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,31 +18,31 @@ use super::read::whole_number;
 use super::retention::Trim;
 use super::rows::{save_run, save_thread};
 use super::tables::Tables;
-use super::{Lock, Options};
+use super::{Lock, SqliteOptions};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
-use crate::notice::{Subscriber, Told};
-use crate::record::{self, Stored};
-use crate::work::{Op, Work};
-use crate::{Form, limits};
+use crate::outbox::{DeliveryOutcome, Subscriber};
+use crate::record::{self, StoredRecord};
+use crate::txn::{LogCommand, Txn};
+use crate::{ReadFormat, limits};
 
-/// A result that only the store can spoil; then the process must not go on.
-pub(super) type Db<T> = rusqlite::Result<T>;
+/// A result whose error is a failure of the store; then the process must not continue.
+pub(super) type SqliteResult<T> = rusqlite::Result<T>;
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
-/// What the writer is asked to do.
-pub(super) enum Order {
-    /// One of the log's verbs.
-    Op(Op),
-    Trim(Trim, Reply<usize>),
+/// A message to the writer.
+pub(super) enum SqliteWriterMessage {
+    /// A command of the log.
+    Command(LogCommand),
+    Trim(TrimCommand, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
-    Told(u64, Told, Reply<()>),
-    /// Brings rows up to date, for whoever reads them.
-    Seal(Sealing, Reply<()>),
+    MarkDelivered(u64, DeliveryOutcome, Reply<()>),
+    /// Flushes pending commits so that reads see them.
+    Flush(FlushScope, Reply<()>),
     Checkpoint {
         run: RunKey,
-        form: Form,
+        form: ReadFormat,
         seq: u64,
         state: String,
     },
@@ -50,119 +50,119 @@ pub(super) enum Order {
     Close,
 }
 
-impl Order {
-    /// Counts the bytes of frames that it brings.
+impl SqliteWriterMessage {
+    /// Returns the bytes of its frames.
     fn bytes(&self) -> usize {
         match self {
-            Self::Op(op) => op.bytes(),
+            Self::Command(command) => command.bytes(),
             _ => 0,
         }
     }
 }
 
-/// What is brought up to date.
-pub(super) enum Sealing {
+/// What is flushed.
+pub(super) enum FlushScope {
     Thread(ThreadKey),
     Run(RunKey),
     Everything,
 }
 
-/// Where requests come in. Whatever is sent in the moment it goes away is dropped too, never left lying: whoever
-/// waits for an answer learns that there is none.
-pub(super) struct Inbox(pub(super) mpsc::Receiver<Order>);
+/// The queue of the writer. Dropping it drops what is sent at the same moment, too, so that every waiting caller gets
+/// an error.
+pub(super) struct WriterQueue(pub(super) mpsc::Receiver<SqliteWriterMessage>);
 
-impl Drop for Inbox {
+impl Drop for WriterQueue {
     fn drop(&mut self) {
         self.0.close();
         while self.0.blocking_recv().is_some() {}
     }
 }
 
-pub(super) struct Writer {
-    pub(super) work: Work<Tables>,
-    options: Options,
-    pub(super) seal_now: HashSet<i64>,
-    seal_all: bool,
-    /// Threads whose rows are still to be removed: up to which `seq`.
+pub(super) struct SqliteWriter {
+    pub(super) txn: Txn<SqliteTxnStore>,
+    options: SqliteOptions,
+    pub(super) flush_now: HashSet<i64>,
+    flush_all: bool,
+    /// Threads whose rows are to be removed, each up to a `seq`.
     pub(super) purges: VecDeque<(i64, u64)>,
-    /// Whether there is anything that subscribers are to be told of this commit.
-    pub(super) noticed: bool,
+    /// Whether this commit adds outbox messages.
+    pub(super) outbox_changed: bool,
     commits: u64,
     replies: Vec<Box<dyn FnOnce() + Send>>,
-    /// After the connection: it waits for that to go.
-    _folder: Folder,
+    /// Dropped after the connection: it waits for that.
+    _checkpointer: WalCheckpointer,
     /// Held as long as anything may be written.
     _lock: Lock,
 }
 
 /// Bytes of records in one row.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Bytes of records with which a thread is sealed.
-const SEALED_BYTES: usize = 32 << 10;
-/// Bytes of the journal beyond which the threads that have waited longest are sealed.
-const JOURNAL_BYTES: usize = 4 << 20;
-/// Threads that are sealed in one commit because the journal is too long, so that no commit takes long.
-const SEALED_THREADS: usize = 16;
-/// Time after which the queue is looked at again while a commit is waited for.
-const LOOK_TIME: Duration = Duration::from_micros(100);
-/// Under load, one commit in so many also removes rows.
+/// Bytes of pending records at which a thread is flushed.
+const FLUSH_BYTES: usize = 32 << 10;
+/// Bytes of pending commits beyond which the longest waiting threads are flushed.
+const PENDING_BYTES: usize = 4 << 20;
+/// Threads that are flushed in one commit because too much is pending, so that no commit takes long.
+const FLUSH_THREADS: usize = 16;
+/// Interval of polling the queue while a commit is waited for.
+const QUEUE_POLL_INTERVAL: Duration = Duration::from_micros(100);
+/// Under load, one commit in this many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
 impl Writer {
     /// Begins to write. The folder comes first, so that it goes last where this fails.
-    pub(super) fn open(folder: Folder, connection: Connection, lock: Lock, options: Options) -> Db<Self> {
+    pub(super) fn open(folder: Folder, connection: Connection, lock: Lock, options: SqliteOptions) -> Db<Self> {
         let tables = Tables::open(connection, &options)?;
         let mut writer = Self {
-            work: Work::new(tables, (options.clock)()),
+            txn: Txn::new(store, (options.clock)()),
             options,
-            seal_now: HashSet::new(),
-            seal_all: false,
+            flush_now: HashSet::new(),
+            flush_all: false,
             purges: VecDeque::new(),
-            noticed: false,
+            outbox_changed: false,
             commits: 0,
             replies: Vec::new(),
-            _folder: folder,
+            _checkpointer: checkpointer,
             _lock: lock,
         };
         writer.find_purges()?;
-        writer.work.store.connection.settle()?;
+        writer.txn.store.connection.commit_now()?;
         Ok(writer)
     }
 
-    /// Works until it is told to close, or the store fails. Then the requests are the last thing to go.
-    pub(super) fn run(mut self, mut requests: Inbox, committer: Committer) {
-        let (commits, inbox) = std::sync::mpsc::channel();
+    /// Runs until it is closed, or the store fails. The queue is dropped last.
+    pub(super) fn run(mut self, mut requests: WriterQueue, committer: Committer) {
+        let (commits, receiver) = std::sync::mpsc::channel();
         let fatal = committer.fatal.clone();
         let _watched = fatal.watch_thread();
         let committing =
-            std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&inbox));
+            std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&receiver));
         let ended = match &committing {
-            Ok(_) => self.work(&mut requests.0, &commits),
+            Ok(_) => self.commit_batches(&mut requests.0, &commits),
             Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),
         };
         if let Err(error) = ended {
             fatal.call(&error.to_string());
         }
         drop(commits);
-        self.work.store.connection.wait();
-        // Whoever still waits is told by this that nobody knows.
+        self.txn.store.connection.wait();
+        // Dropping the senders reports an unknown outcome to waiting callers.
         drop(self);
         if let Ok(committing) = committing {
             let _ = committing.join();
         }
     }
 
-    /// Performs requests and commits them, batch by batch.
+    /// Executes commands and commits them, batch by batch.
     ///
-    /// A batch takes what has queued up. While the one before it is being committed it goes on growing, so the
-    /// slower the disk, the more share a flush. Once nothing is queued, the commit is waited for, and not the next
-    /// request: whatever comes meanwhile could not be committed sooner, and need not wake anyone. The queue is only
-    /// looked at now and then, so that most is decoded when the commit is done.
-    fn work(
+    /// A batch takes what is queued. While the one before is being committed it keeps growing, so the slower the
+    /// disk, the more commands share an fsync. Once nothing is queued, the thread waits for the commit, and not for
+    /// the next command: a later command could not be committed sooner, and need not wake it. The queue is polled in
+    /// between, so that most commands are executed when the commit is done.
+    fn commit_batches(
         &mut self,
-        requests: &mut mpsc::Receiver<Order>,
+        requests: &mut mpsc::Receiver<SqliteWriterMessage>,
         commits: &std::sync::mpsc::Sender<Commit>,
-    ) -> Db<()> {
+    ) -> SqliteResult<()> {
         loop {
             let mut closing = false;
             let (mut count, mut bytes) = (0, 0);
@@ -172,152 +172,153 @@ impl Writer {
                 }
                 let has_work = count > 0 || !self.purges.is_empty();
                 let next = match requests.try_recv() {
-                    Ok(order) => Some(order),
-                    Err(_) if self.work.store.connection.is_away() => {
-                        self.work.store.connection.wait_for(LOOK_TIME);
-                        self.work.store.connection.check()?;
+                    Ok(message) => Some(message),
+                    Err(_) if self.txn.store.connection.is_with_committer() => {
+                        self.txn.store.connection.wait_for(QUEUE_POLL_INTERVAL);
+                        self.txn.store.connection.check()?;
                         continue;
                     }
                     Err(_) if has_work => None,
                     Err(_) => requests.blocking_recv(),
                 };
-                let Some(order) = next else { break };
+                let Some(message) = next else { break };
                 if count == 0 {
-                    self.work.now = (self.options.clock)();
+                    self.txn.now = (self.options.clock)();
                 }
-                match order {
-                    Order::Close => {
+                match message {
+                    SqliteWriterMessage::Close => {
                         closing = true;
                         break;
                     }
-                    order => {
-                        bytes += order.bytes();
+                    message => {
+                        bytes += message.bytes();
                         count += 1;
-                        self.perform(order)?;
+                        self.handle(message)?;
                     }
                 }
             }
             let over = closing || (count == 0 && self.purges.is_empty());
-            self.seal_all |= closing;
-            self.flush()?;
+            self.flush_all |= closing;
+            self.write_batch()?;
             self.commits += 1;
-            // Rows of a thread that this commit deletes are there only after the flush.
+            // Rows of a thread that this commit deletes exist only after the batch is written.
             if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
                 self.purge()?;
             }
-            self.work.store.connection.check()?;
-            self.hand_over(commits);
-            self.work.heads.shrink();
+            self.txn.store.connection.check()?;
+            self.submit_commit(commits);
+            self.txn.heads.shrink();
             if over {
-                self.work.store.connection.wait();
-                self.work.store.connection.check()?;
-                // The write-ahead log is folded into the file, so that what is left is one file.
-                if closing && let Some(connection) = self.work.store.connection.idle() {
-                    let _ = super::schema::fold_log(&connection);
+                self.txn.store.connection.wait();
+                self.txn.store.connection.check()?;
+                // Checkpoint the write-ahead log, so that one file remains.
+                if closing && let Some(connection) = self.txn.store.connection.idle() {
+                    let _ = super::schema::checkpoint_wal(&connection);
                 }
                 return Ok(());
             }
         }
     }
 
-    /// Lets the batch be committed, and what waits for it be released.
-    fn hand_over(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
-        let records = self.work.batch.pending.drain();
+    /// Hands the batch to the committer, with what is released after the commit.
+    fn submit_commit(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
+        let records = self.txn.batch.records.drain();
         let release = Release {
             records: records.map(|(_, pending)| (pending.key, stored(pending.records))).collect(),
-            deleted: self.work.batch.deleted.drain(..).map(|(_, key)| key).collect(),
+            deleted: self.txn.batch.deleted.drain(..).map(|(_, key)| key).collect(),
             replies: std::mem::take(&mut self.replies),
-            unsealed: !self.work.store.journal.threads.is_empty(),
-            noticed: std::mem::take(&mut self.noticed),
+            unflushed: !self.txn.store.pending_commits.threads.is_empty(),
+            outbox_changed: std::mem::take(&mut self.outbox_changed),
         };
-        // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
-        self.work.store.connection.begin_if_idle();
-        if let Some((connection, back)) = self.work.store.connection.take() {
-            // A committer that is gone lets go of the replies, which tells whoever waits.
-            let _ = commits.send(Commit { connection, back, release });
+        // Commands that changed nothing are released in order, too: they may report what the batch before has
+        // changed.
+        self.txn.store.connection.begin();
+        if let Some((connection, returned)) = self.txn.store.connection.take() {
+            // If the committer is gone the replies are dropped, which reports an error to the callers.
+            let _ = commits.send(Commit { connection, returned, release });
         }
     }
 
-    fn perform(&mut self, order: Order) -> Db<()> {
-        match order {
-            Order::Op(mut op) => {
-                self.work.perform(&mut op)?;
-                self.replies.push(op.into_reply());
+    fn handle(&mut self, message: SqliteWriterMessage) -> SqliteResult<()> {
+        match message {
+            SqliteWriterMessage::Command(mut command) => {
+                self.txn.execute(&mut command)?;
+                self.replies.push(command.into_reply());
             }
-            Order::Trim(trim, reply) => {
+            SqliteWriterMessage::Trim(trim, reply) => {
                 let result = self.trim(&trim)?;
                 self.reply(reply, Ok(result));
             }
-            Order::Subscribe(subscribers, reply) => {
+            SqliteWriterMessage::Subscribe(subscribers, reply) => {
                 self.subscribe(subscribers)?;
                 self.reply(reply, Ok(()));
             }
-            Order::Told(notice, told, reply) => {
-                self.told(notice, told)?;
+            SqliteWriterMessage::MarkDelivered(message, outcome, reply) => {
+                self.mark_delivered(message, outcome)?;
                 self.reply(reply, Ok(()));
             }
-            Order::Seal(what, reply) => {
-                let heads = &self.work.heads;
+            SqliteWriterMessage::Flush(what, reply) => {
+                let heads = &self.txn.heads;
                 match what {
-                    Sealing::Thread(key) => self.seal_now.extend(heads.thread_at_hand(&key)),
-                    Sealing::Run(key) => self.seal_now.extend(heads.thread_of_run_at_hand(&key)),
-                    Sealing::Everything => self.seal_all = true,
+                    FlushScope::Thread(key) => self.flush_now.extend(heads.loaded_thread(&key)),
+                    FlushScope::Run(key) => self.flush_now.extend(heads.thread_of_loaded_run(&key)),
+                    FlushScope::Everything => self.flush_all = true,
                 }
                 self.reply(reply, Ok(()));
             }
-            Order::Checkpoint { run, form, seq, state } => {
+            SqliteWriterMessage::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
-                let by = params![&*run.tenant, &*run.id, form.name(), whole_number(seq), state];
-                self.work.store.connection.prepare_cached(sql)?.execute(by)?;
+                let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
+                self.txn.store.connection.begin().prepare_cached(sql)?.execute(values)?;
             }
-            Order::Ping(reply) => self.reply(reply, Ok(())),
-            Order::Close => {}
+            SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(())),
+            SqliteWriterMessage::Close => {}
         }
         Ok(())
     }
 
     fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: Result<T, LogError>) {
-        // Whoever asked may have gone; the log does not mind.
+        // The caller may be gone.
         self.replies.push(Box::new(move || drop(reply.send(result))));
     }
 
-    /// Writes what the requests have changed: into the journal what changes with every record, into its rows
-    /// what is new or tells how far a run is.
-    fn flush(&mut self) -> Db<()> {
+    /// Writes the batch: what changes with every record into `pending_commits`, and new rows and changes of status
+    /// into their tables.
+    fn write_batch(&mut self) -> SqliteResult<()> {
         self.save_heads()?;
-        self.bury()?;
-        let journal = &mut self.work.store.journal;
-        let deleted = &self.work.batch.deleted;
+        self.mark_deleted()?;
+        let pending_commits = &mut self.txn.store.pending_commits;
+        let deleted = &self.txn.batch.deleted;
         let is_kept = |thread: i64| deleted.iter().all(|(gone, _)| *gone != thread);
-        for (thread, pending) in self.work.batch.pending.iter().filter(|(thread, _)| is_kept(**thread)) {
-            let unsealed = journal.of(*thread);
-            let from = unsealed.body.len();
+        for (thread, pending) in self.txn.batch.records.iter().filter(|(thread, _)| is_kept(**thread)) {
+            let unflushed = pending_commits.of(*thread);
+            let from = unflushed.body.len();
             for (run, stored) in &pending.records {
-                record::write(&mut unsealed.body, *run as u64, stored);
-                unsealed.ends.push(unsealed.body.len());
-                unsealed.records.push((*run, stored.clone()));
+                record::encode(&mut unflushed.body, *run as u64, stored);
+                unflushed.ends.push(unflushed.body.len());
+                unflushed.records.push((*run, stored.clone()));
             }
-            if unsealed.body.len() >= SEALED_BYTES {
-                // Enough for a row of its own: no need to write it twice.
-                self.seal_now.insert(*thread);
+            if unflushed.body.len() >= FLUSH_BYTES {
+                // Enough for a row of its own: it need not be written twice.
+                self.flush_now.insert(*thread);
             } else {
-                journal.note_records(*thread, from);
+                pending_commits.push_records(*thread, from);
             }
         }
-        self.save_notices()?;
-        let Tables { connection, journal, .. } = &mut self.work.store;
-        journal.write(connection)?;
-        self.seal()
+        self.save_outbox()?;
+        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        pending_commits.write(connection.begin())?;
+        self.flush()
     }
 
-    /// Writes the heads that the requests have changed: threads first, because runs refer to them.
-    fn save_heads(&mut self) -> Db<()> {
-        let Work { heads, batch, store, .. } = &mut self.work;
-        let Tables { connection, journal, leases, .. } = store;
+    /// Writes the changed heads: threads first, because runs refer to them.
+    fn save_heads(&mut self) -> SqliteResult<()> {
+        let Txn { heads, batch, store, .. } = &mut self.txn;
+        let SqliteTxnStore { connection, pending_commits, leases, .. } = store;
         for id in batch.touched_threads.drain() {
             if let Some(thread) = heads.thread_mut(id) {
-                save_thread(connection, thread)?;
+                save_thread(connection.begin(), thread)?;
             }
         }
         for id in batch.touched_runs.drain() {
@@ -325,44 +326,45 @@ impl Writer {
             leases.save(run);
             if run.new || run.stored_status != run.head.state.status {
                 if run.head.state.status.is_closed() {
-                    // Rows that end where runs do can be removed with them.
-                    self.seal_now.insert(run.thread);
+                    // Rows that end with a run can be removed with it.
+                    self.flush_now.insert(run.thread);
                 }
-                save_run(connection, run)?;
+                save_run(connection.begin(), run)?;
             } else if run.dirty || run.producers.values().any(|producer| producer.dirty) {
-                journal.note_run(run)?;
-                journal.of(run.thread).runs.insert(id);
+                pending_commits.push_run(run)?;
+                pending_commits.of(run.thread).runs.insert(id);
             }
         }
         Ok(())
     }
 
-    /// Brings the rows of threads up to date that are asked for, or have waited for long.
-    fn seal(&mut self) -> Db<()> {
-        if self.seal_all || self.work.heads.is_crowded() {
-            self.seal_all = false;
-            self.seal_now.extend(self.work.store.journal.threads.keys());
+    /// Flushes threads that were asked for, or have waited for long.
+    fn flush(&mut self) -> SqliteResult<()> {
+        if self.flush_all || self.txn.heads.is_full() {
+            self.flush_all = false;
+            self.flush_now.extend(self.txn.store.pending_commits.threads.keys());
         }
-        let mut sealed = !self.seal_now.is_empty();
-        for thread in std::mem::take(&mut self.seal_now) {
-            self.seal_thread(thread)?;
+        let mut flushed = !self.flush_now.is_empty();
+        for thread in std::mem::take(&mut self.flush_now) {
+            self.flush_thread(thread)?;
         }
-        for _ in 0..SEALED_THREADS {
-            let Some(thread) = self.work.store.journal.overdue(JOURNAL_BYTES) else { break };
-            self.seal_thread(thread)?;
-            sealed = true;
+        for _ in 0..FLUSH_THREADS {
+            let Some(thread) = self.txn.store.pending_commits.overdue(PENDING_BYTES) else { break };
+            self.flush_thread(thread)?;
+            flushed = true;
         }
-        let Tables { connection, journal, .. } = &mut self.work.store;
-        if sealed { journal.clean(connection) } else { Ok(()) }
+        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        if flushed { pending_commits.remove_flushed(connection.begin()) } else { Ok(()) }
     }
 
-    fn seal_thread(&mut self, thread: i64) -> Db<()> {
-        let Tables { connection, journal, .. } = &mut self.work.store;
-        let Some(Unsealed { records, body, ends, runs, .. }) = journal.threads.remove(&thread) else {
+    fn flush_thread(&mut self, thread: i64) -> SqliteResult<()> {
+        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        let Some(UnflushedThread { records, body, ends, runs, .. }) = pending_commits.threads.remove(&thread)
+        else {
             return Ok(());
         };
         let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";
-        let mut insert = connection.prepare_cached(sql)?;
+        let mut insert = connection.begin().prepare_cached(sql)?;
         let (mut first, mut from) = (0, 0);
         for (at, end) in ends.iter().enumerate() {
             if end - from >= CHUNK_BYTES || at + 1 == ends.len() {
@@ -372,14 +374,14 @@ impl Writer {
             }
         }
         for run in runs {
-            if let Some(run) = self.work.heads.run_mut(run) {
-                save_run(connection, run)?;
+            if let Some(run) = self.txn.heads.run_mut(run) {
+                save_run(connection.begin(), run)?;
             }
         }
         Ok(())
     }
 }
 
-fn stored(records: Vec<(i64, Arc<Stored>)>) -> Vec<Arc<Stored>> {
+fn stored(records: Vec<(i64, Arc<StoredRecord>)>) -> Vec<Arc<StoredRecord>> {
     records.into_iter().map(|(_, stored)| stored).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use runwire_log::Log;
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::sqlite::{Options, Sqlite};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 
 pub(crate) struct SqliteBed {
     folder: tempfile::TempDir,
@@ -25,9 +25,12 @@ impl SqliteBed {
 #[async_trait]
 impl Bed for SqliteBed {
     async fn open(&self, timing: Timing) -> Arc<dyn Log> {
-        let options =
-            Options { lease: timing.lease, cancel_grace: timing.cancel_grace, ..Options::default() };
-        Arc::new(Sqlite::open(&self.path(), options).unwrap())
+        let options = SqliteOptions {
+            lease: timing.lease,
+            cancel_grace: timing.cancel_grace,
+            ..SqliteOptions::default()
+        };
+        Arc::new(SqliteLog::open(&self.path(), options).unwrap())
     }
 
     async fn reopen(&self, log: Arc<dyn Log>, timing: Timing) -> Arc<dyn Log> {

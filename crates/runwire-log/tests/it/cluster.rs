@@ -1,24 +1,24 @@
 //! The store of a cluster passes the suite.
 
-mod ahead;
 mod failures;
+mod faults;
 mod health;
-mod keys;
-mod mishaps;
+mod optimistic;
+mod query_plans;
 mod readers;
-mod secured;
-mod sharing;
+mod shared_threads;
+mod tls;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use runwire_log::Log;
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 
 /// Opens a store. That waits, which a thread of the runtime must not.
-async fn open(url: String, options: Options) -> Arc<Postgres> {
-    let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap());
+async fn open(url: String, options: PgOptions) -> Arc<PostgresLog> {
+    let opened = tokio::task::spawn_blocking(move || PostgresLog::open(&url, &options).unwrap());
     Arc::new(opened.await.unwrap())
 }
 
@@ -37,7 +37,7 @@ impl PostgresBed {
 impl Bed for PostgresBed {
     async fn open(&self, timing: Timing) -> Arc<dyn Log> {
         let options =
-            Options { lease: timing.lease, cancel_grace: timing.cancel_grace, ..Options::default() };
+            PgOptions { lease: timing.lease, cancel_grace: timing.cancel_grace, ..PgOptions::default() };
         open(self.server.url("postgres"), options).await
     }
 

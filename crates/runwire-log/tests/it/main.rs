@@ -4,9 +4,9 @@
 mod bed;
 mod cluster;
 mod conformance;
-mod departing;
-mod file;
+mod interactions;
+mod node_departure;
 mod nodes;
-mod questions;
 mod redis;
+mod sqlite_file;
 mod vectors;

@@ -37,7 +37,7 @@ fn frame(producer: usize, index: u64) -> Append {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_and_repeated_on_any_node_is_there_once_in_one_order() {
+async fn appends_repeated_on_any_node_are_stored_once_in_one_order() {
     const FRAMES: u64 = 20;
     let bed = PostgresBed::new();
     let nodes = nodes(&bed).await;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::moved::line;
+use runwire_log::transfer::line;
 use runwire_log::{
-    Append, FrameBatch, KnownState, Log, Lookup, Moved, Part, RecordSource, RunKey, Stamp, Stored, Target,
-    ThreadKey,
+    Append, ExportRequest, FrameBatch, Log, RecordSource, RunHistory, RunKey, Stamp, StateCache,
+    StoredRecord, Target, ThreadKey, TransferItem,
 };
 use runwire_model::convert::{Converted, Converter, Options};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -142,8 +142,8 @@ async fn write(
     (log, thread)
 }
 
-async fn read(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Arc<Stored>> {
-    let mut records: Vec<Arc<Stored>> = Vec::new();
+async fn read(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Arc<StoredRecord>> {
+    let mut records: Vec<Arc<StoredRecord>> = Vec::new();
     loop {
         let after = records.last().map_or(0, |record| record.record.seq);
         let page = log.read(thread, after).await.unwrap();
@@ -158,11 +158,11 @@ async fn read(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Arc<Stored>> {
 struct InLog<'l> {
     log: &'l Arc<dyn Log>,
     thread: &'l ThreadKey,
-    records: &'l [Arc<Stored>],
+    records: &'l [Arc<StoredRecord>],
 }
 
 impl RecordSource for InLog<'_> {
-    fn visit(&self, after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
+    fn visit(&self, after: u64, visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>) {
         let from = self.records.partition_point(|stored| stored.record.seq <= after);
         let _ = self.records[from..].iter().try_for_each(|stored| visit(stored));
     }
@@ -198,32 +198,32 @@ async fn every_vector_is_stored_as_it_is_converted_and_read_back_the_same() {
 
 /// Moves a thread to another tenant, as lines.
 async fn moved(log: &Arc<dyn Log>, from: &ThreadKey, to: &ThreadKey) {
-    let pieces = exported(log, from).await;
+    let items = exported(log, from).await;
     let mut numbered = Vec::new();
-    for (at, piece) in pieces.iter().enumerate() {
+    for (at, item) in items.iter().enumerate() {
         let mut text = Vec::new();
-        line::write(&mut text, piece);
+        line::write(&mut text, item);
         numbered.push((at as u64 + 1, line::read(text.trim_ascii_end()).unwrap()));
     }
     let imported = log.import(to, numbered).await.unwrap();
     assert_eq!(imported.fault, None);
-    assert_eq!(exported(log, to).await, pieces);
+    assert_eq!(exported(log, to).await, items);
 }
 
-async fn exported(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Moved> {
-    let (mut pieces, mut after) = (Vec::new(), None);
+async fn exported(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<TransferItem> {
+    let (mut items, mut after) = (Vec::new(), None);
     loop {
-        let page = log.export(thread, &Part { run: None, after }).await.unwrap();
-        pieces.extend(page.pieces);
+        let page = log.export(thread, &ExportRequest { run: None, after }).await.unwrap();
+        items.extend(page.items);
         match page.next {
             Some(next) => after = Some(next),
-            None => return pieces,
+            None => return items,
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_vector_may_move_after_any_third_of_it_and_means_the_same() {
+async fn every_vector_can_be_exported_after_any_third_and_means_the_same() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
     for (number, case) in cases().iter().enumerate() {
@@ -240,7 +240,7 @@ async fn every_vector_may_move_after_any_third_of_it_and_means_the_same() {
             for thread in [&here, &there] {
                 log = append_all(log, thread, case, cut..case.frames.len()).await;
             }
-            let told = |records: &[Arc<Stored>]| -> Vec<_> {
+            let told = |records: &[Arc<StoredRecord>]| -> Vec<_> {
                 records.iter().map(|one| (one.run.to_string(), one.record.entries.clone())).collect()
             };
             let expected = with_numbered_runs(&told(&read(&log, &here).await));
@@ -276,7 +276,7 @@ async fn append_all(
     log
 }
 
-fn compare(records: &[Arc<Stored>], expected: &[(usize, Vec<String>)], label: &str) {
+fn compare(records: &[Arc<StoredRecord>], expected: &[(usize, Vec<String>)], label: &str) {
     let stored: Vec<_> =
         records.iter().map(|record| (record.run.to_string(), record.record.entries.clone())).collect();
     let found = with_numbered_runs(&stored);
@@ -290,27 +290,27 @@ fn compare(records: &[Arc<Stored>], expected: &[(usize, Vec<String>)], label: &s
 fn same_frames(
     log: &Arc<dyn Log>,
     thread: &ThreadKey,
-    records: &[Arc<Stored>],
+    records: &[Arc<StoredRecord>],
     to: Dialect,
     fidelity: Fidelity,
     label: &str,
 ) {
     let source = InLog { log, thread, records };
     let mut window = Window::default();
-    let mut encoders: HashMap<&str, (Encoder, Encoder, KnownState, u64)> = HashMap::new();
+    let mut encoders: HashMap<&str, (Encoder, Encoder, StateCache, u64)> = HashMap::new();
     for stored in records {
         let record = &stored.record;
         let (looking, keeping, state, first_seq) = encoders.entry(&stored.run).or_insert_with(|| {
             window.next_run(&stored.run);
             let encoder = Encoder::new(to, &*thread.id, &*stored.run, fidelity);
-            (encoder.clone(), encoder, KnownState::default(), record.seq)
+            (encoder.clone(), encoder, StateCache::default(), record.seq)
         });
         window.absorb(record);
         let mut kept = Frames::default();
         keeping.step(record, &window, &mut kept);
         let mut found = Frames::default();
         let run = &*stored.run;
-        let look = Lookup { source: &source, run, first_seq: *first_seq, current: Some(record), state };
+        let look = RunHistory { source: &source, run, first_seq: *first_seq, current: Some(record), state };
         looking.step(record, &look, &mut found);
         assert_eq!(shown(&found), shown(&kept), "{label} to {to} {fidelity:?}, seq {}", record.seq);
     }

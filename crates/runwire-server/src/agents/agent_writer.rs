@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Append, Check, FrameBatch, Log, LogError, ProducerInfo, RunKey, Stamp, Target};
+use runwire_log::{Append, CheckMode, FrameBatch, Log, LogError, ProducerInfo, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Event, Level, Notice};
 use runwire_model::json::Object;
@@ -77,7 +77,7 @@ struct ProducerState {
     epoch: u64,
     next: u64,
     dialect: Dialect,
-    check: Check,
+    check: CheckMode,
     whole: WholePolicy,
 }
 
@@ -120,7 +120,7 @@ impl AgentWriter {
                 epoch,
                 next,
                 dialect,
-                check: Check::Warn,
+                check: CheckMode::Warn,
                 whole: WholePolicy::Add,
             }
         };
@@ -130,7 +130,7 @@ impl AgentWriter {
             run: run.clone(),
             agent: producer(AGENT_PRODUCER, dialect, agent),
             server: ProducerState {
-                check: Check::Off,
+                check: CheckMode::Off,
                 ..producer(SERVER_PRODUCER, Dialect::Runwire, server)
             },
             last_seq: 0,

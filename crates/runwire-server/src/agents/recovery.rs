@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{LeftRun, LogError, RunInfo, RunKey};
+use runwire_log::{LogError, OrphanedRun, RunInfo, RunKey};
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::run::Status;
 use tokio::sync::OwnedSemaphorePermit;
@@ -55,7 +55,7 @@ impl Agents {
         if names.is_empty() || capacity == 0 || *self.shutdown.borrow() {
             return Vec::new();
         }
-        let left = self.log.take_up(&names, capacity).await.unwrap_or_else(|error| {
+        let left = self.log.claim_orphans(&names, capacity).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for runs whose agents went with their server");
             Vec::new()
         });
@@ -66,7 +66,7 @@ impl Agents {
         left.into_iter().map(look_at).collect()
     }
 
-    async fn recover_run(&self, left: LeftRun) {
+    async fn recover_run(&self, left: OrphanedRun) {
         let Some(agent) = left.run.agent.as_deref().and_then(|name| self.find(name)) else { return };
         let key = RunKey::new(left.tenant.as_str(), left.run.run_id.as_str());
         let run = left.run.run_id.as_str();
@@ -97,7 +97,7 @@ impl Agents {
     async fn recovery_action(
         &self,
         agent: &Arc<Agent>,
-        left: &LeftRun,
+        left: &OrphanedRun,
         key: &RunKey,
     ) -> Result<RecoveryAction, LogError> {
         let run = &left.run;
@@ -181,7 +181,7 @@ impl Agents {
 }
 
 /// Returns the input of a run without records.
-fn pending_input(left: &LeftRun) -> AgentInput {
+fn pending_input(left: &OrphanedRun) -> AgentInput {
     let asked = left.asked.clone();
     AgentInput { message: asked.message, message_id: asked.message_id, input: asked.input }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Log, LogError, Page, RunKey, Stored, Tail, ThreadKey};
+use runwire_log::{Log, LogError, RecordPage, RunKey, StoredRecord, Tail, ThreadKey};
 use runwire_model::event::{Body, Event, InteractionResolved};
 use runwire_model::json::ObjectWriter;
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ pub(crate) struct RecordFollower {
     run: Option<Arc<str>>,
     thread: ThreadKey,
     tail: Arc<Tail>,
-    head: watch::Receiver<runwire_log::Head>,
+    head: watch::Receiver<runwire_log::TailHead>,
     /// The last record that was read.
     at: u64,
     /// Whether the store may have records that the tail does not.
@@ -61,7 +61,7 @@ impl RecordFollower {
     /// Waits for records and returns those of the run, possibly none of them; `None` if the thread was deleted.
     ///
     /// Waits out outages of the store. Cancel-safe.
-    pub(crate) async fn records(&mut self) -> Option<Vec<Arc<Stored>>> {
+    pub(crate) async fn records(&mut self) -> Option<Vec<Arc<StoredRecord>>> {
         loop {
             let head = *self.head.borrow_and_update();
             if !self.is_behind && head.seq <= self.at {
@@ -93,7 +93,8 @@ impl RecordFollower {
                 continue;
             };
             self.at = last.record.seq;
-            let matters = |stored: &Arc<Stored>| self.run.as_ref().is_none_or(|run| *stored.run == **run);
+            let matters =
+                |stored: &Arc<StoredRecord>| self.run.as_ref().is_none_or(|run| *stored.run == **run);
             return Some(records.into_iter().filter(matters).collect());
         }
     }
@@ -121,7 +122,7 @@ impl RecordFollower {
 }
 
 /// Returns the signals in a record.
-pub(super) fn signals_in(stored: &Stored) -> Vec<RunSignal> {
+pub(super) fn signals_in(stored: &StoredRecord) -> Vec<RunSignal> {
     let record = &stored.record;
     // Records of the server have no dialect.
     let by_agent = record.dialect.is_some();
@@ -144,7 +145,7 @@ pub(super) fn signals_in(stored: &Stored) -> Vec<RunSignal> {
 }
 
 /// Returns the events in a record that its producer must receive, as `runwire` frames.
-pub(crate) fn producer_frames_in(stored: &Stored, thread: &str) -> Vec<String> {
+pub(crate) fn producer_frames_in(stored: &StoredRecord, thread: &str) -> Vec<String> {
     let record = &stored.record;
     // The producer knows its own records.
     if record.dialect.is_some() {

@@ -24,7 +24,7 @@ mod streaming_engine;
 use std::sync::Arc;
 
 use axum::Router;
-use runwire_log::Form;
+use runwire_log::ReadFormat;
 use runwire_model::dialect::{Dialect, EncoderOptions, Slots};
 
 use crate::AppState;
@@ -62,7 +62,7 @@ impl Default for Facades {
 
 impl Facades {
     /// Returns the encoding of a dialect's façade.
-    pub(crate) fn form(&self, dialect: Dialect) -> Form {
+    pub(crate) fn form(&self, dialect: Dialect) -> ReadFormat {
         let slots = match dialect {
             Dialect::AgUi => self.ag_ui,
             Dialect::Agio => self.agio,
@@ -72,7 +72,7 @@ impl Facades {
             Dialect::StreamingEngine => self.streaming_engine,
             Dialect::Runwire | Dialect::LoomExport | Dialect::Text => Slots::default(),
         };
-        Form::with(dialect, EncoderOptions { slots, ..EncoderOptions::default() })
+        ReadFormat::with(dialect, EncoderOptions { slots, ..EncoderOptions::default() })
     }
 }
 

@@ -12,7 +12,7 @@ use runwire_model::dialect::FRAME_BITS;
 pub(crate) struct FeedCursor {
     /// The record.
     pub(crate) seq: u64,
-    /// The frame, counted from [`runwire_log::Form::first_frame`] on; [`FeedCursor::WHOLE`] means all of them.
+    /// The frame, counted from [`runwire_log::ReadFormat::first_frame`] on; [`FeedCursor::WHOLE`] means all of them.
     pub(crate) frame: u32,
 }
 

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use runwire_log::{Form, KnownState, Log, LogError, Lookup, RecordSource, RunKey, Stored, ThreadKey};
+use runwire_log::{
+    Log, LogError, ReadFormat, RecordSource, RunHistory, RunKey, StateCache, StoredRecord, ThreadKey,
+};
 use runwire_model::attach::Present;
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -32,7 +34,7 @@ pub(crate) struct FeedKey {
     /// Whether ordering values count over all runs of the thread.
     pub(crate) in_thread: bool,
     /// The dialect and its options; none for raw bytes.
-    pub(crate) form: Option<Form>,
+    pub(crate) form: Option<ReadFormat>,
 }
 
 /// Encodes the records of a feed in order.
@@ -143,7 +145,7 @@ impl FeedEncoder {
     }
 
     /// Encodes records, the first of which must be `next`. After an error the encoder must not be used again.
-    pub(crate) async fn encode(&mut self, records: &[Arc<Stored>]) -> Result<Segment, LogError> {
+    pub(crate) async fn encode(&mut self, records: &[Arc<StoredRecord>]) -> Result<Segment, LogError> {
         let emitted = self.last_emitted();
         let mut segment = self.encode_for(records, self.emit_after, u64::MAX).await?;
         // The segment holds none of the frames that were emitted before.
@@ -154,7 +156,7 @@ impl FeedEncoder {
     /// Encodes records; emits only those after `emit_after`, and merges deltas in those after `merge_after`.
     async fn encode_for(
         &mut self,
-        records: &[Arc<Stored>],
+        records: &[Arc<StoredRecord>],
         emit_after: u64,
         merge_after: u64,
     ) -> Result<Segment, LogError> {
@@ -180,8 +182,8 @@ impl FeedEncoder {
 
     fn step(
         &mut self,
-        stored: &Stored,
-        page: &[Arc<Stored>],
+        stored: &StoredRecord,
+        page: &[Arc<StoredRecord>],
         emit: bool,
         compact: bool,
         segment: &mut Segment,
@@ -207,7 +209,7 @@ impl FeedEncoder {
             return Ok(());
         }
         let source = PageSource { log: &*self.log, thread, page, failed: RefCell::default() };
-        let lookup = Lookup {
+        let lookup = RunHistory {
             source: &source,
             run: &stored.run,
             first_seq: run.first_seq,
@@ -243,13 +245,13 @@ impl FeedEncoder {
     }
 
     /// Emits the deltas that compaction holds back.
-    fn flush(&mut self, page: &[Arc<Stored>], seq: u64, segment: &mut Segment) -> Result<(), LogError> {
+    fn flush(&mut self, page: &[Arc<StoredRecord>], seq: u64, segment: &mut Segment) -> Result<(), LogError> {
         let thread = &self.feed_key.thread;
         for (name, run) in &mut self.runs {
             let Some(compactor) = &mut run.compactor else { continue };
             let current = page.iter().rfind(|stored| stored.record.seq <= seq && stored.run == *name);
             let source = PageSource { log: &*self.log, thread, page, failed: RefCell::default() };
-            let lookup = Lookup {
+            let lookup = RunHistory {
                 source: &source,
                 run: name,
                 first_seq: run.first_seq,
@@ -266,7 +268,7 @@ impl FeedEncoder {
     pub(crate) async fn snapshot(
         log: Arc<dyn Log>,
         feed_key: FeedKey,
-        form: Form,
+        form: ReadFormat,
         run: Arc<str>,
         first_seq: Option<u64>,
     ) -> Result<(Self, Segment), LogError> {
@@ -301,7 +303,7 @@ impl FeedEncoder {
 }
 
 /// Emits a record's stored frame; records of the server itself are encoded in the runwire dialect.
-fn push_raw(stored: &Stored, thread: &ThreadKey, segment: &mut Segment) {
+fn push_raw(stored: &StoredRecord, thread: &ThreadKey, segment: &mut Segment) {
     let seq = stored.record.seq;
     if let Some(frame) = &stored.frame {
         return segment.push_frame(FeedCursor { seq, frame: 0 }, stored.name.as_deref(), frame);
@@ -316,7 +318,7 @@ fn push_raw(stored: &Stored, thread: &ThreadKey, segment: &mut Segment) {
 struct PageSource<'a> {
     log: &'a dyn Log,
     thread: &'a ThreadKey,
-    page: &'a [Arc<Stored>],
+    page: &'a [Arc<StoredRecord>],
     failed: RefCell<Option<LogError>>,
 }
 
@@ -328,7 +330,7 @@ impl PageSource<'_> {
 }
 
 impl RecordSource for PageSource<'_> {
-    fn visit(&self, mut after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
+    fn visit(&self, mut after: u64, visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>) {
         let first = self.page.first().map_or(u64::MAX, |stored| stored.record.seq);
         while after + 1 < first {
             // Rare: a text or a call that began before the current page.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Head, LogError};
+use runwire_log::{LogError, TailHead};
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
@@ -55,7 +55,7 @@ enum OnOutage {
 /// Reads a feed from a cursor on.
 pub(crate) struct FeedReader {
     feed: Arc<Feed>,
-    heads: watch::Receiver<Head>,
+    heads: watch::Receiver<TailHead>,
     at: FeedCursor,
     /// Encodes records from the store while the reader is behind the feed.
     encoder: Option<Box<FeedEncoder>>,

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use runwire_log::Form;
+use runwire_log::ReadFormat;
 use runwire_model::dialect::{Dialect, Frames};
 use runwire_model::framing::{Framing, write_frame};
 use runwire_model::json::Json;
@@ -76,7 +76,7 @@ impl SegmentFrame<'_> {
 }
 
 impl Segment {
-    pub(crate) fn begin(after: u64, form: Option<Form>) -> Self {
+    pub(crate) fn begin(after: u64, form: Option<ReadFormat>) -> Self {
         Self {
             after,
             upto: after,
@@ -84,7 +84,7 @@ impl Segment {
             frames: Vec::new(),
             data: Vec::new(),
             is_text: form.is_some_and(|form| form.dialect == Dialect::Text),
-            first_frame: form.map_or(0, Form::first_frame),
+            first_frame: form.map_or(0, ReadFormat::first_frame),
             rendered: Default::default(),
         }
     }

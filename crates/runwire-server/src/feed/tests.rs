@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runwire_log::sqlite::{Options, Sqlite};
-use runwire_log::{Append, Form, FrameBatch, Log, NewThread, RunKey, Stored, Target, ThreadKey};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
+use runwire_log::{Append, FrameBatch, Log, NewThread, ReadFormat, RunKey, StoredRecord, Target, ThreadKey};
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Slots};
 use runwire_model::window::Window;
@@ -39,7 +39,7 @@ struct Store {
 impl Store {
     fn open() -> Arc<Self> {
         let directory = tempfile::tempdir().unwrap();
-        let log = Sqlite::open(&directory.path().join("runwire.db"), Options::default()).unwrap();
+        let log = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
         Arc::new(Self { log: Arc::new(log), feeds: Feeds::default(), directory })
     }
 
@@ -96,8 +96,8 @@ impl Store {
         }
     }
 
-    async fn records(&self, thread: &ThreadKey) -> Vec<Arc<Stored>> {
-        let mut records: Vec<Arc<Stored>> = Vec::new();
+    async fn records(&self, thread: &ThreadKey) -> Vec<Arc<StoredRecord>> {
+        let mut records: Vec<Arc<StoredRecord>> = Vec::new();
         loop {
             let page = self.log.read(thread, records.len() as u64).await.unwrap();
             if page.records.is_empty() {
@@ -125,7 +125,7 @@ fn target_of(case: &vectors::Case) -> Target {
 }
 
 /// Lists the views of a thread in one form: each run, and the thread itself.
-fn keys(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec<FeedKey> {
+fn keys(thread: &ThreadKey, records: &[Arc<StoredRecord>], form: Option<ReadFormat>) -> Vec<FeedKey> {
     let mut runs: Vec<Arc<str>> = Vec::new();
     for stored in records {
         if !runs.contains(&stored.run) {
@@ -142,14 +142,14 @@ fn keys(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec<
     keys
 }
 
-fn forms() -> impl Iterator<Item = Option<Form>> {
+fn forms() -> impl Iterator<Item = Option<ReadFormat>> {
     let options = [
         EncoderOptions::default(),
         Fidelity::Full.into(),
         EncoderOptions { slots: Slots::Asks, ..EncoderOptions::default() },
     ];
-    let each = |dialect| options.map(|options| Form::with(dialect, options));
-    let forms: HashSet<Form> = Dialect::ALL.into_iter().flat_map(each).collect();
+    let each = |dialect| options.map(|options| ReadFormat::with(dialect, options));
+    let forms: HashSet<ReadFormat> = Dialect::ALL.into_iter().flat_map(each).collect();
     forms.into_iter().map(Some).chain([None])
 }
 
@@ -160,7 +160,7 @@ fn push(out: &mut Vec<CursoredFrame>, seq: u64, first_frame: u32, frames: &Frame
 }
 
 /// Translates records from the first one on; those after `merge_after` with neighbouring pieces merged.
-fn expected(key: &FeedKey, records: &[Arc<Stored>], merge_after: u64) -> Vec<CursoredFrame> {
+fn expected(key: &FeedKey, records: &[Arc<StoredRecord>], merge_after: u64) -> Vec<CursoredFrame> {
     let (mut out, mut frames) = (Vec::new(), Frames::default());
     let mut window = Window::default();
     let mut encoders: HashMap<Arc<str>, Encoder> = HashMap::new();
@@ -206,7 +206,7 @@ fn expected(key: &FeedKey, records: &[Arc<Stored>], merge_after: u64) -> Vec<Cur
             push(&mut out, seq, first_frame, &frames);
         }
     }
-    let first_frame = key.form.map_or(0, Form::first_frame);
+    let first_frame = key.form.map_or(0, ReadFormat::first_frame);
     compactor.flush(&window, &mut |seq, frames, _| push(&mut out, seq, first_frame, frames));
     out
 }
@@ -285,8 +285,8 @@ async fn resuming_after_any_cursor_of_any_vector_in_any_dialect_gives_exactly_th
                 let label =
                     |at: FeedCursor| format!("{} in {form:?} of {:?} after {at}", case.label, key.run);
                 assert_same(&store.rest(&key, FeedCursor::START).await, &all, || label(FeedCursor::START));
-                let mut cursors = cursors_of(&all, form.map_or(0, Form::first_frame), records.len() as u64);
-                if form.is_some_and(|form| form != Form::new(form.dialect)) {
+                let mut cursors = cursors_of(&all, form.map_or(0, ReadFormat::first_frame), records.len() as u64);
+                if form.is_some_and(|form| form != ReadFormat::new(form.dialect)) {
                     // Bare and past the end they mean the same as in the native form.
                     cursors.truncate(all.len());
                 }
@@ -308,7 +308,7 @@ async fn a_compact_reader_misses_nothing_and_may_go_on_plainly() {
             for key in keys(&thread, &records, Some(form)) {
                 let all = expected(&key, &records, u64::MAX);
                 let cursors = all.iter().map(|(cursor, ..)| *cursor);
-                let cursors = cursors.filter(|_| form == Form::new(form.dialect));
+                let cursors = cursors.filter(|_| form == ReadFormat::new(form.dialect));
                 for at in [FeedCursor::START].into_iter().chain(cursors) {
                     let fewer = collect(store.reader(&key, at, false).compact(true)).await;
                     let label = || format!("{} in {form:?} after {at}", case.label);
@@ -334,7 +334,7 @@ async fn pages_of_any_size_are_the_replay() {
     with_every_case(|store, case| async move {
         let thread = store.write(&case).await;
         let records = store.records(&thread).await;
-        let forms = forms().filter(|form| form.is_none_or(|form| form == Form::new(form.dialect)));
+        let forms = forms().filter(|form| form.is_none_or(|form| form == ReadFormat::new(form.dialect)));
         // Every size for every dialect, though not in the same case.
         for (form, limit) in forms.zip((1..=5).cycle().skip(case.frames.len() % 5)) {
             for key in keys(&thread, &records, form) {
@@ -440,7 +440,7 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
     let thread = store.thread_of(&target).await;
     let mut readers = Vec::new();
     for dialect in [Dialect::AgUi, Dialect::SocialApp, Dialect::Runwire] {
-        let form = Some(Form::new(dialect));
+        let form = Some(ReadFormat::new(dialect));
         let key = FeedKey { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
         let mut slow = store.reader(&key, FeedCursor::START, true);
         let mut fewer = store.reader(&key, FeedCursor::START, true).compact(true);
@@ -474,7 +474,7 @@ async fn a_stale_feed_adopts_the_encoder_of_a_reader_at_the_end() {
     let frames = long_run(1500);
     store.append(&target, Dialect::Runwire, &frames[..2], false).await;
     let thread = store.thread_of(&target).await;
-    let form = Some(Form::new(Dialect::Loom));
+    let form = Some(ReadFormat::new(Dialect::Loom));
     let key = FeedKey { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
     let mut stalled = store.reader(&key, FeedCursor::START, true);
     while !matches!(stalled.next().await.unwrap(), Next::CaughtUp) {}
@@ -511,7 +511,7 @@ async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
     assert!(records.len() > 2000);
     let head = records.len() as u64;
     for dialect in Dialect::ALL {
-        let form = Form::new(dialect);
+        let form = ReadFormat::new(dialect);
         let key =
             FeedKey { thread: thread.clone(), run: Some(run.id.clone()), in_thread: false, form: Some(form) };
         let all = expected(&key, &records, u64::MAX);

@@ -7,8 +7,8 @@ use std::time::UNIX_EPOCH;
 use axum::extract::State;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, StatusCode};
-use runwire_log::figures::COMMIT_TIMES;
-use runwire_log::{Figures, Vitals};
+use runwire_log::stats::COMMIT_TIME_BUCKETS;
+use runwire_log::{LogStats, NodeStats};
 
 use super::text::{MEDIA_TYPE, PrometheusText};
 use super::{Metrics, ReaderTransport, RouteClass};
@@ -17,7 +17,7 @@ use crate::{AppState, limits};
 /// Responds with all metrics. If the store does not answer, its families are left out and `runwire_store_up` is 0.
 pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &'static str); 2], String) {
     // Scrapers have short timeouts.
-    let figures = tokio::time::timeout(limits::FIGURES_TIME, state.log.figures()).await;
+    let stats = tokio::time::timeout(limits::FIGURES_TIME, state.log.stats()).await;
     let figures = figures.ok().and_then(Result::ok);
     let mut text = PrometheusText::default();
     state.metrics.write(&mut text);
@@ -25,7 +25,7 @@ pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &
     if let Some(figures) = &figures {
         write_log_metrics(&mut text, figures);
     }
-    write_cluster_metrics(&mut text, &state.log.vitals());
+    write_cluster_metrics(&mut text, &state.log.node_stats());
     let agents = state.agents.load();
     text.gauge(
         "runwire_agent_runs_open",
@@ -70,14 +70,14 @@ impl Metrics {
     }
 }
 
-fn write_log_metrics(text: &mut PrometheusText, figures: &Figures) {
+fn write_log_metrics(text: &mut PrometheusText, stats: &LogStats) {
     let name = "runwire_runs_open";
     text.family(name, "gauge", "Runs that have not ended, by status.");
     let open = [("pending", figures.pending), ("running", figures.running), ("suspended", figures.suspended)];
     for (status, count) in open {
         text.sample(name, &[("status", status)], count);
     }
-    text.gauge("runwire_interactions_open", "Questions that wait for a person.", figures.questions);
+    text.gauge("runwire_interactions_open", "Questions that wait for a person.", figures.interactions);
     text.gauge("runwire_store_bytes", "Bytes that the store takes on disk.", figures.store_bytes);
 
     let written = &figures.written;
@@ -89,7 +89,7 @@ fn write_log_metrics(text: &mut PrometheusText, figures: &Figures) {
     let name = "runwire_commit_seconds";
     text.family(name, "histogram", "Time that the store took for a commit; many writes may share one.");
     let (bucket, mut cumulative) = (format!("{name}_bucket"), 0);
-    for (longest, count) in COMMIT_TIMES.iter().zip(written.commit_classes) {
+    for (longest, count) in COMMIT_TIME_BUCKETS.iter().zip(written.commit_buckets) {
         cumulative += count;
         text.sample(&bucket, &[("le", &longest.as_secs_f64().to_string())], cumulative);
     }
@@ -99,8 +99,8 @@ fn write_log_metrics(text: &mut PrometheusText, figures: &Figures) {
 }
 
 /// Writes the metrics of a cluster node. Families without a sample are written, too.
-fn write_cluster_metrics(text: &mut PrometheusText, vitals: &Vitals) {
-    let Vitals { link, cluster, nodes } = vitals;
+fn write_cluster_metrics(text: &mut PrometheusText, node_stats: &NodeStats) {
+    let NodeStats { link, cluster, nodes } = node_stats;
     let link = link.as_ref();
     let help = "Connections to the store that are open.";
     text.gauge_of("runwire_store_connections", help, link.map(|link| link.connections));
@@ -139,5 +139,5 @@ fn write_cluster_metrics(text: &mut PrometheusText, vitals: &Vitals) {
     let help = "Nodes that share the store and have shown a sign of life.";
     text.gauge_of("runwire_nodes_alive", help, nodes.map(|nodes| nodes.alive));
     let help = "Whether this node keeps house for all: webhooks and retention.";
-    text.gauge_of("runwire_on_duty", help, nodes.map(|nodes| u8::from(nodes.is_on_duty)));
+    text.gauge_of("runwire_on_duty", help, nodes.map(|nodes| u8::from(nodes.is_leader)));
 }

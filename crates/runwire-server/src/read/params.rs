@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::request::Parts;
-use runwire_log::{Form, LogError, RunInfo, RunKey, ThreadKey};
+use runwire_log::{ReadFormat, LogError, RunInfo, RunKey, ThreadKey};
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
 use super::accept::{self, ResponseFormat};
@@ -19,7 +19,7 @@ use crate::{AppState, limits};
 pub(crate) struct ReadParams {
     pub(crate) format: ResponseFormat,
     /// The dialect and its options; none for raw bytes.
-    pub(crate) form: Option<Form>,
+    pub(crate) form: Option<ReadFormat>,
     pub(crate) after: Option<FeedCursor>,
     pub(crate) follow: bool,
     pub(crate) limit: Option<usize>,
@@ -50,7 +50,7 @@ impl ReadParams {
             Some(name) => Slots::from_name(&name)
                 .ok_or_else(|| Problem::bad_query("slots", "`slots` is `all`, `asks` or `none`"))?,
         };
-        let form = Form::with(dialect.unwrap_or(Dialect::Runwire), EncoderOptions { fidelity, slots });
+        let form = ReadFormat::with(dialect.unwrap_or(Dialect::Runwire), EncoderOptions { fidelity, slots });
         let is_text = !raw && form.dialect == Dialect::Text;
         let format = accept::response_format(headers, is_text)?;
         let with_cursors = query.flag("cursors")?.unwrap_or(false);
@@ -197,7 +197,7 @@ impl ReadParams {
     fn after_in(&self, head: u64) -> Result<Option<FeedCursor>, Problem> {
         match self.after {
             Some(FeedCursor::END) => Ok(Some(FeedCursor::after(head))),
-            Some(after) if !after.is_valid_for(self.form.map_or(0, Form::first_frame)) => {
+            Some(after) if !after.is_valid_for(self.form.map_or(0, ReadFormat::first_frame)) => {
                 let detail = format!(
                     "`{after}` was given in another dialect, or with other `fidelity` or `slots`; read on with those, or \
                      after the whole record: `{}`",

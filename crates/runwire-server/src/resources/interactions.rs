@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use runwire_log::{Answer, InboxPlace, Interaction, InteractionQuery, Resolution};
+use runwire_log::{Answer, InboxCursor, Interaction, InteractionQuery, Resolution};
 use runwire_model::Timestamp;
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested};
 use serde::{Deserialize, Serialize};
@@ -174,9 +174,9 @@ pub(crate) async fn list(
 }
 
 /// Parses a cursor of the inbox.
-fn parse_inbox_position(text: &str) -> Result<InboxPlace, Problem> {
+fn parse_inbox_position(text: &str) -> Result<InboxCursor, Problem> {
     let parts = text.split_once('-').and_then(|(at, number)| Some((at.parse().ok()?, number.parse().ok()?)));
-    let position = parts.map(|(at, number)| InboxPlace { asked_at: Timestamp(at), number });
+    let position = parts.map(|(at, number)| InboxCursor { asked_at: Timestamp(at), number });
     position.ok_or_else(|| Problem::bad_query("before", "`before` is the `next` of another page"))
 }
 

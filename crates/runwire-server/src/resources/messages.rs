@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
-use runwire_log::{LogError, RunQuery, RunSpan, Stored, ThreadKey};
+use runwire_log::{LogError, RunQuery, RunSpan, StoredRecord, ThreadKey};
 use runwire_model::Timestamp;
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::fold::{Extent, MessageState};
@@ -212,7 +212,7 @@ impl RunMessages {
 }
 
 /// Estimates the bytes that a record adds to a message; texts are not counted, they have a limit of their own.
-fn gathered_by(stored: &Stored) -> usize {
+fn gathered_by(stored: &StoredRecord) -> usize {
     let is_piece = |body: &Body| matches!(body, Body::TextDelta(_) | Body::ThinkingDelta(_));
     let pieces = stored.record.entries.iter().all(|entry| is_piece(&entry.event.body));
     let asked = stored.record.entries.iter().map(|entry| match &entry.event.body {

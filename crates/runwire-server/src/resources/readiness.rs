@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::extract::State;
-use runwire_log::{Away, Dependency, Health};
+use runwire_log::{Dependency, Health, Outage};
 use runwire_model::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Va
     Ok(Json(Value::Object(members)))
 }
 
-fn shown(Dependency { kind, away }: &Dependency, why: impl Fn(&Away) -> &str) -> Value {
+fn shown(Dependency { kind, outage: away }: &Dependency, why: impl Fn(&Outage) -> &str) -> Value {
     match away {
         None => json!({"kind": kind, "state": "up"}),
         Some(away) => {

@@ -12,8 +12,10 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http_body_util::BodyExt;
-use runwire_log::moved::{Numbered, line};
-use runwire_log::{Exported, ImportFault, ImportProblem, Imported, LogError, Moved, Part, ThreadKey};
+use runwire_log::transfer::{NumberedItem, line};
+use runwire_log::{
+    ExportPage, ExportRequest, ImportFault, ImportProblem, Imported, LogError, ThreadKey, TransferItem,
+};
 use runwire_model::framing::Framing;
 use serde::Serialize;
 use tokio::task::JoinHandle;
@@ -33,7 +35,7 @@ pub(crate) async fn export(
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref());
     let after = query.number("after", 0..=usize::MAX)?.map(|after| after as u64);
-    let part = Part { run: query.id("run")?, after };
+    let part = ExportRequest { run: query.id("run")?, after };
     query.finish()?;
     let first = state.log.export(&thread, &part).await?;
     let export = ExportStream { state, thread, part, page: Some(first) };
@@ -51,14 +53,14 @@ pub(crate) async fn export(
 struct ExportStream {
     state: Arc<AppState>,
     thread: ThreadKey,
-    part: Part,
-    page: Option<Exported>,
+    part: ExportRequest,
+    page: Option<ExportPage>,
 }
 
 impl ExportStream {
     /// Returns the lines of the next page. An export that is cut off has no `end` line, and can be continued.
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let Some(Exported { pieces, next }) = self.page.take() else { return Ok(None) };
+        let Some(ExportPage { items: pieces, next }) = self.page.take() else { return Ok(None) };
         let mut lines = Vec::new();
         for piece in &pieces {
             line::write(&mut lines, piece);
@@ -130,7 +132,7 @@ struct Importer {
     state: Arc<AppState>,
     thread: ThreadKey,
     lines: ImportLines,
-    items: Vec<Numbered>,
+    items: Vec<NumberedItem>,
     batch_bytes: usize,
     /// The batch that the log imports while the next lines are read.
     in_flight: Option<JoinHandle<Result<Imported, LogError>>>,
@@ -186,10 +188,10 @@ impl Importer {
         while let Some((number, text)) = self.lines.next()? {
             let read = line::read(text).map_err(|bad| bad.to_string());
             let piece = read.map_err(|reason| Problem::new("bad_record", reason).with("line", number))?;
-            if let Moved::Run(facts) = &piece {
+            if let TransferItem::Run(facts) = &piece {
                 ids::check("run_id", &facts.run_id).map_err(|problem| problem.with("line", number))?;
             }
-            self.summary.complete = matches!(piece, Moved::End { .. });
+            self.summary.complete = matches!(piece, TransferItem::End { .. });
             self.batch_bytes += text.len();
             self.items.push((number, piece));
             if self.batch_bytes >= limits::IMPORT_BYTES || self.items.len() >= limits::IMPORT_LINES {

@@ -23,6 +23,6 @@ pub(crate) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Json<WebhookList>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let figures = state.log.figures().await?;
-    Ok(Json(WebhookList { webhooks: state.webhooks.views(&figures) }))
+    let stats = state.log.stats().await?;
+    Ok(Json(WebhookList { webhooks: state.webhooks.views(&stats) }))
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
-use runwire_log::Notice;
+use runwire_log::OutboxMessage;
 
 use super::address;
 use super::client::WebhookHttpClient;
@@ -28,7 +28,7 @@ pub(super) enum Outcome {
 const AGENT: &str = concat!("runwire/", env!("CARGO_PKG_VERSION"));
 
 /// Posts a notice. Redirects are not followed, and the body of the response is not read.
-pub(super) async fn attempt(client: &WebhookHttpClient, webhook: &Webhook, notice: &Notice) -> Outcome {
+pub(super) async fn attempt(client: &WebhookHttpClient, webhook: &Webhook, notice: &OutboxMessage) -> Outcome {
     let failed = |why: String| Outcome::Failed { why, wait: None };
     if !webhook.allow_private
         && let Err(private) = address::check(&webhook.url)
@@ -55,7 +55,7 @@ pub(super) async fn attempt(client: &WebhookHttpClient, webhook: &Webhook, notic
     }
 }
 
-fn request(webhook: &Webhook, notice: &Notice) -> Result<Request<Full<Bytes>>, String> {
+fn request(webhook: &Webhook, notice: &OutboxMessage) -> Result<Request<Full<Bytes>>, String> {
     let body = message::body(notice, &webhook.base_url).map_err(|error| error.to_string())?;
     let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Request::post(&webhook.url)

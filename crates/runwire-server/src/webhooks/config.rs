@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Uri;
-use runwire_log::NoticeKind;
+use runwire_log::OutboxKind;
 
 use super::address;
 use super::secret::Secret;
@@ -19,7 +19,7 @@ pub struct Webhook {
     /// The key that signs its messages.
     pub secret: Secret,
     /// The events that it is notified of.
-    pub events: Vec<NoticeKind>,
+    pub events: Vec<OutboxKind>,
     /// Whether its address may be private.
     pub allow_private: bool,
     /// Prefix of the links in its messages; without one they begin with `/v1`.
@@ -45,7 +45,7 @@ impl Webhook {
             name: name.into(),
             url,
             secret,
-            events: NoticeKind::ALL.to_vec(),
+            events: OutboxKind::ALL.to_vec(),
             allow_private: false,
             base_url: String::new(),
             trusted: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use runwire_log::{Notice, Told};
+use runwire_log::{DeliveryOutcome, OutboxMessage};
 
 use super::Webhooks;
 use super::attempt::{Outcome, attempt};
@@ -40,19 +40,19 @@ impl DeliveryWorker {
             }
             Err(_) => return,
         };
-        let mut noticed = log.noticed();
+        let mut outbox_changed = log.outbox_changed();
         let mut in_flight = HashSet::new();
         let mut deliveries = FuturesUnordered::new();
         loop {
-            noticed.borrow_and_update();
+            outbox_changed.borrow_and_update();
             let mut wait = POLL_TIME;
-            if !log.on_duty() {
+            if !log.is_leader() {
                 wait = DUTY_POLL_TIME;
             } else if self.tracked.is_gone() {
                 self.discard().await;
             } else if in_flight.len() < limits::WEBHOOK_AT_ONCE {
                 // One more than can be in flight, to find one that is not.
-                match log.notices(&name, limits::WEBHOOK_AT_ONCE + 1).await {
+                match log.outbox(&name, limits::WEBHOOK_AT_ONCE + 1).await {
                     Err(error) => {
                         tracing::warn!(webhook = name, %error, "cannot read the outbox of a webhook");
                         wait = STORE_RETRY_TIME;
@@ -90,7 +90,7 @@ impl DeliveryWorker {
     }
 
     /// Attempts a delivery, records its outcome in the log, and returns the number of the notice.
-    async fn deliver(&self, client: &WebhookHttpClient, notice: Notice) -> u64 {
+    async fn deliver(&self, client: &WebhookHttpClient, notice: OutboxMessage) -> u64 {
         let outcome = attempt(client, &self.tracked.webhook, &notice).await;
         let (webhook, run, event) = (&self.tracked.webhook.name, &*notice.run.id, notice.kind.name());
         let attempts = notice.attempts + 1;
@@ -98,16 +98,16 @@ impl DeliveryWorker {
             Outcome::Delivered => {
                 tracing::debug!(webhook, run, event, attempts, "delivered a webhook message");
                 self.tracked.record_success();
-                Told::Done
+                DeliveryOutcome::Done
             }
             Outcome::Gone => {
                 self.unsubscribe_gone().await;
-                Told::Done
+                DeliveryOutcome::Done
             }
             Outcome::Failed { why, .. } if attempts >= limits::WEBHOOK_ATTEMPTS => {
                 tracing::error!(webhook, run, event, attempts, why, "gave up a webhook message");
                 self.tracked.record_failure(&why, true);
-                Told::Done
+                DeliveryOutcome::Done
             }
             Outcome::Failed { why, wait } => {
                 let own = backoff(self.tracked.webhook.retry_time, notice.attempts, fastrand::f64());
@@ -115,10 +115,10 @@ impl DeliveryWorker {
                 let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_MAX_RETRY_TIME)));
                 tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "a webhook delivery failed");
                 self.tracked.record_failure(&why, false);
-                Told::Again(wait)
+                DeliveryOutcome::Again(wait)
             }
         };
-        if let Err(error) = self.webhooks.log.told(notice.number, told).await {
+        if let Err(error) = self.webhooks.log.mark_delivered(notice.number, told).await {
             tracing::warn!(webhook, run, event, %error, "cannot record a webhook delivery; it may be repeated");
             tokio::time::sleep(STORE_RETRY_TIME).await;
         }
@@ -128,8 +128,8 @@ impl DeliveryWorker {
     /// Deletes notices that other nodes have queued for a gone webhook: they do not know that it is gone.
     async fn discard(&self) {
         let (log, name) = (&self.webhooks.log, &self.tracked.webhook.name);
-        for notice in log.notices(name, limits::LIST_ITEMS).await.unwrap_or_default() {
-            if log.told(notice.number, Told::Done).await.is_err() {
+        for notice in log.outbox(name, limits::LIST_ITEMS).await.unwrap_or_default() {
+            if log.mark_delivered(notice.number, DeliveryOutcome::Done).await.is_err() {
                 return;
             }
         }

@@ -1,7 +1,7 @@
 //! The body of a webhook message.
 
 use bytes::Bytes;
-use runwire_log::{Notice, NoticeKind};
+use runwire_log::{OutboxKind, OutboxMessage};
 use runwire_model::Json;
 use runwire_model::json::Object;
 use serde::Serialize;
@@ -24,10 +24,10 @@ struct Message<'a> {
 }
 
 /// Writes the body of a message, the same for each attempt.
-pub(super) fn body(notice: &Notice, base_url: &str) -> Result<Bytes, serde_json::Error> {
+pub(super) fn body(notice: &OutboxMessage, base_url: &str) -> Result<Bytes, serde_json::Error> {
     let run_id = &*notice.run.id;
     let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), path_segment(run_id));
-    if notice.kind == NoticeKind::InteractionRequested {
+    if notice.kind == OutboxKind::InteractionRequested {
         let id = Object::of_json(&notice.event).and_then(|question| question.get_str("interaction_id"));
         url = format!("{url}/interactions/{}", path_segment(&id.unwrap_or_default()));
     }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::Uri;
-use runwire_log::Figures;
+use runwire_log::LogStats;
 use runwire_model::Timestamp;
 use serde::Serialize;
 
@@ -101,10 +101,10 @@ struct FailureView {
 
 impl Webhooks {
     /// Returns the status of each webhook.
-    pub(crate) fn views(&self, figures: &Figures) -> Vec<WebhookView> {
+    pub(crate) fn views(&self, stats: &LogStats) -> Vec<WebhookView> {
         let view = |tracked: &std::sync::Arc<TrackedWebhook>| {
             let (stats, webhook) = (tracked.stats().clone(), &tracked.webhook);
-            let (waiting, retrying) = queued_for(figures, &webhook.name);
+            let (waiting, retrying) = queued_for(stats, &webhook.name);
             let failure =
                 |failure: Failure| FailureView { at: failure.at.to_string(), reason: failure.reason };
             WebhookView {
@@ -124,8 +124,8 @@ impl Webhooks {
         self.all.iter().map(view).collect()
     }
 
-    /// Writes the status as metrics; the queues only if the log's figures are known.
-    pub(crate) fn write_metrics(&self, text: &mut PrometheusText, figures: Option<&Figures>) {
+    /// Writes the status as metrics; the queues only if the log's stats are known.
+    pub(crate) fn write_metrics(&self, text: &mut PrometheusText, stats: Option<&LogStats>) {
         let all_stats: Vec<_> =
             self.all.iter().map(|tracked| (tracked.webhook.name.as_str(), tracked.stats().clone())).collect();
         let mut family = |name: &str, kind: &str, help: &str, value: &dyn Fn(&str, &DeliveryStats) -> u64| {
@@ -149,9 +149,9 @@ impl Webhooks {
     }
 }
 
-fn queued_for(figures: &Figures, name: &str) -> (u64, u64) {
-    let waiting = figures.waiting.iter().find(|waiting| waiting.subscriber == name);
-    waiting.map_or((0, 0), |waiting| (waiting.notices, waiting.tried))
+fn queued_for(stats: &LogStats, name: &str) -> (u64, u64) {
+    let waiting = stats.waiting.iter().find(|waiting| waiting.subscriber == name);
+    waiting.map_or((0, 0), |waiting| (waiting.outbox, waiting.tried))
 }
 
 /// Returns scheme, host and port of a URL, without its secrets.

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use http_body::Body;
-use runwire_log::{Check, RunKey, Stamp, Target};
+use runwire_log::{CheckMode, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
 use runwire_model::run::WholePolicy;
@@ -48,7 +48,7 @@ struct WriteParams {
     end: bool,
     /// Whether a new thread is created parallel: several runs at once.
     parallel: bool,
-    check: Check,
+    check: CheckMode,
     whole: WholePolicy,
 }
 
@@ -160,8 +160,8 @@ impl WriteParams {
 }
 
 /// Returns how frames are validated against their dialect's document.
-pub(crate) fn check_mode(strict: bool) -> Check {
-    if strict { Check::Refuse } else { Check::Warn }
+pub(crate) fn check_mode(strict: bool) -> CheckMode {
+    if strict { CheckMode::Refuse } else { CheckMode::Warn }
 }
 
 const PRODUCER_ID: &str = "Producer-Id";

@@ -15,7 +15,7 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 use http::HeaderMap;
-use runwire_log::{Append, Cancel, Cancelled, Form, RunKey, Stamp, Target, ThreadKey};
+use runwire_log::{Append, Cancel, Cancelled, ReadFormat, RunKey, Stamp, Target, ThreadKey};
 use runwire_model::dialect::Dialect;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -130,7 +130,7 @@ impl SocketSession {
             return Err(Problem::new("too_many_subscriptions", detail));
         }
         let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
-        let form = Form::with(dialect, incoming.options()?);
+        let form = ReadFormat::with(dialect, incoming.options()?);
         let after = incoming.after()?;
         let params = ReadParams {
             format: ResponseFormat::Stream(StreamFormat::NdjsonWithCursors),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use runwire_log::Retention;
-use runwire_log::sqlite::Options;
+use runwire_log::RetentionLimits;
+use runwire_log::sqlite::SqliteOptions;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Dialect;
 use serde_json::json;
@@ -15,7 +15,9 @@ use crate::reading::{JSON, NDJSON, SSE, Stream};
 /// Removes every closed run.
 async fn trim(served: &Served) {
     let ended_before = Some(Timestamp(u64::MAX));
-    assert!(served.log.trim(Retention { ended_before, ..Retention::default() }).await.unwrap() > 0);
+    assert!(
+        served.log.trim(RetentionLimits { ended_before, ..RetentionLimits::default() }).await.unwrap() > 0
+    );
 }
 
 async fn delete(served: &Served, thread: &str, force: bool) -> StatusCode {
@@ -215,7 +217,7 @@ async fn an_event_source_stops_at_the_end_of_a_run_in_every_dialect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_producer_is_lost_ends_for_every_reader() {
-    let options = Options { lease: Duration::from_millis(300), ..Options::default() };
+    let options = SqliteOptions { lease: Duration::from_millis(300), ..SqliteOptions::default() };
     let served = Served::with_store(options, |_| {}).await;
     served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
     let mut readers = Vec::new();
@@ -245,7 +247,7 @@ async fn a_run_whose_producer_is_lost_ends_for_every_reader() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_ends_the_stream_and_leaving_does_not() {
     let served = Served::with_store(
-        Options { cancel_grace: Duration::from_millis(200), ..Options::default() },
+        SqliteOptions { cancel_grace: Duration::from_millis(200), ..SqliteOptions::default() },
         |_| {},
     )
     .await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runwire_log::sqlite::Options;
+use runwire_log::sqlite::SqliteOptions;
 use runwire_model::dialect::Dialect;
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ async fn every_vector_is_read_the_same_in_every_dialect_after_it_moved() {
 
 #[tokio::test]
 async fn cancelled_lost_suspended_and_parallel_runs_move_and_go_on() {
-    let options = Options { lease: Duration::from_millis(200), ..Options::default() };
+    let options = SqliteOptions { lease: Duration::from_millis(200), ..SqliteOptions::default() };
     let here = Served::with_store(options, |_| {}).await;
     here.post("/v1/runs/lost/events?thread=t", &delta("x")).await.written(1, 0);
     loop {

@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use runwire_log::Log;
-use runwire_log::sqlite::{Options, Sqlite};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 use runwire_server::{Config, Server};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -35,10 +35,10 @@ impl Served {
     }
 
     pub(crate) async fn with(configure: impl FnOnce(&mut Config)) -> Self {
-        Self::with_store(Options::default(), configure).await
+        Self::with_store(SqliteOptions::default(), configure).await
     }
 
-    pub(crate) async fn with_store(options: Options, configure: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn with_store(options: SqliteOptions, configure: impl FnOnce(&mut Config)) -> Self {
         Self::on(tempfile::tempdir().unwrap(), options, configure)
     }
 
@@ -46,18 +46,18 @@ impl Served {
     pub(crate) async fn restarted(mut self) -> Self {
         self.begin_to_stop();
         within_timeout(self.task).await.unwrap().unwrap();
-        Self::on(self.directory, Options::default(), |_| {})
+        Self::on(self.directory, SqliteOptions::default(), |_| {})
     }
 
     /// Stops the server and starts another one on the same store, configured differently.
     pub(crate) async fn restarted_with(mut self, configure: impl FnOnce(&mut Config)) -> Self {
         self.begin_to_stop();
         within_timeout(self.task).await.unwrap().unwrap();
-        Self::on(self.directory, Options::default(), configure)
+        Self::on(self.directory, SqliteOptions::default(), configure)
     }
 
     /// Stops the server and starts another one on the same store, which is opened differently.
-    pub(crate) async fn restarted_on(mut self, options: Options) -> Self {
+    pub(crate) async fn restarted_on(mut self, options: SqliteOptions) -> Self {
         self.begin_to_stop();
         within_timeout(self.task).await.unwrap().unwrap();
         Self::on(self.directory, options, |_| {})
@@ -69,13 +69,13 @@ impl Served {
         configure: impl FnOnce(&mut Config),
     ) -> (Self, Arc<L>) {
         let directory = tempfile::tempdir().unwrap();
-        let store = Sqlite::open(&directory.path().join("runwire.db"), Options::default()).unwrap();
+        let store = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
         let log = wrap(Arc::new(store));
         (Self::with_log(directory, log.clone(), configure), log)
     }
 
-    fn on(directory: TempDir, options: Options, configure: impl FnOnce(&mut Config)) -> Self {
-        let log = Sqlite::open(&directory.path().join("runwire.db"), options).unwrap();
+    fn on(directory: TempDir, options: SqliteOptions, configure: impl FnOnce(&mut Config)) -> Self {
+        let log = SqliteLog::open(&directory.path().join("runwire.db"), options).unwrap();
         Self::with_log(directory, Arc::new(log), configure)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use runwire_log::sqlite::Options;
+use runwire_log::sqlite::SqliteOptions;
 use serde_json::Value;
 
 use crate::harness::{Served, within_timeout};
@@ -212,7 +212,7 @@ async fn the_producers_session_is_what_readers_of_its_run_see() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signs_of_life_keep_the_runs_of_all_sessions() {
-    let options = Options { lease: Duration::from_secs(1), ..Options::default() };
+    let options = SqliteOptions { lease: Duration::from_secs(1), ..SqliteOptions::default() };
     let served = Served::with_store(options, |config| config.heartbeat = Duration::from_millis(100)).await;
     let mut body = served.open("/v1/events", &[("content-type", "application/x-ndjson")]).await;
     body.chunk(&(SIDE_BY_SIDE[..2].join("\n") + "\n")).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runwire_log::sqlite::Options;
+use runwire_log::sqlite::SqliteOptions;
 
 use crate::harness::{COMPLETED, Served, delta, within_timeout};
 
@@ -230,7 +230,7 @@ async fn a_client_that_expects_100_continue_gets_it() {
 
 #[tokio::test]
 async fn signs_of_life_keep_a_run_and_silence_ends_it() {
-    let options = Options { lease: Duration::from_secs(1), ..Options::default() };
+    let options = SqliteOptions { lease: Duration::from_secs(1), ..SqliteOptions::default() };
     let served = Served::with_store(options, |config| config.heartbeat = Duration::from_millis(100)).await;
     let mut lines = served.open("/v1/runs/lines/events", &[("content-type", "application/x-ndjson")]).await;
     let mut comments =

@@ -17,7 +17,7 @@ use std::time::Duration;
 use clap::Args;
 use runwire_log::cluster::TailOptions;
 use runwire_log::cluster::redis::{RedisTail, TailError};
-use runwire_log::postgres::Postgres;
+use runwire_log::postgres::PostgresLog;
 use runwire_server::Facades;
 use runwire_server::agents::Agent;
 use runwire_server::hosts::AllowedHost;
@@ -175,8 +175,8 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
     let AllowedHosts(allowed_hosts) = layers.take("allowed_hosts", hosts, AllowedHosts::default());
     let store =
         layers.take("store", flags.store.clone().map(|value| ("--store", value)), StoreUrl::default());
-    if let StoreUrl::Postgres(address) = &store
-        && let Err(error) = Postgres::check_address(address.expose())
+    if let StoreUrl::PostgresLog(address) = &store
+        && let Err(error) = PostgresLog::check_address(address.expose())
     {
         let hint = "it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, and parameters follow a `?`";
         layers.add_problem("store", error.to_string(), Some(hint.into()));

@@ -1,7 +1,7 @@
 //! Reads `[webhooks.NAME]`: the servers that are notified of interactions and of the ends of runs.
 
 use http::Uri;
-use runwire_server::webhooks::{NoticeKind, Secret, Webhook};
+use runwire_server::webhooks::{OutboxKind, Secret, Webhook};
 use toml::de::{DeTable, DeValue};
 
 use super::tables::{self, ConfigSource, Section, TableReader, alternatives, text_of};
@@ -35,16 +35,16 @@ fn webhook(table: &mut TableReader<'_, '_>) -> Option<(Webhook, String)> {
     Some((webhook, shown))
 }
 
-fn events(table: &mut TableReader<'_, '_>) -> Option<Vec<NoticeKind>> {
+fn events(table: &mut TableReader<'_, '_>) -> Option<Vec<OutboxKind>> {
     let value = table.table.get("events")?;
-    let kind = |value: &DeValue<'_>| text_of(value).and_then(|name| NoticeKind::from_name(&name));
-    let kinds: Option<Vec<NoticeKind>> = match value.get_ref() {
+    let kind = |value: &DeValue<'_>| text_of(value).and_then(|name| OutboxKind::from_name(&name));
+    let kinds: Option<Vec<OutboxKind>> = match value.get_ref() {
         DeValue::Array(names) => names.iter().map(|name| kind(name.get_ref())).collect(),
         _ => None,
     };
     let kinds = kinds.filter(|kinds| !kinds.is_empty());
     if kinds.is_none() {
-        let all = alternatives(&NoticeKind::ALL.map(NoticeKind::name));
+        let all = alternatives(&OutboxKind::ALL.map(OutboxKind::name));
         let line = table.line_at(value.span().start);
         table.add_problem(line, Some("events"), format!("must be an array with one or more of {all}"));
     }

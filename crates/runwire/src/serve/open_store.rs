@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runwire_log::postgres::{self, Postgres};
-use runwire_log::sqlite::{self, Sqlite};
+use runwire_log::postgres::{self, PostgresLog};
+use runwire_log::sqlite::{self, SqliteLog};
 use runwire_log::{Log, Migrated};
 
 use super::{exit_on_store_change, exit_on_store_failure};
@@ -22,25 +22,25 @@ const ATTEMPTS_PER_LOG_LINE: u32 = 5;
 /// Opens the configured store.
 pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
     match settings.store.clone() {
-        StoreUrl::Sqlite(path) => {
-            let options = sqlite::Options {
+        StoreUrl::SqliteLog(path) => {
+            let options = sqlite::SqliteOptions {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
                 fatal: Arc::new(exit_on_store_failure),
-                ..sqlite::Options::default()
+                ..sqlite::SqliteOptions::default()
             };
-            Ok(Arc::new(run_blocking(move || Sqlite::open(&path, options)).await??))
+            Ok(Arc::new(run_blocking(move || SqliteLog::open(&path, options)).await??))
         }
-        StoreUrl::Postgres(address) => {
-            let options = postgres::Options {
+        StoreUrl::PostgresLog(address) => {
+            let options = postgres::PgOptions {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
                 node_name: hostname(),
                 tail: settings.tail.as_ref().map(TailSettings::options),
                 fatal: Arc::new(exit_on_store_change),
-                ..postgres::Options::default()
+                ..postgres::PgOptions::default()
             };
-            let opened = with_retries(&address, move |url| Postgres::open(url, &options)).await?;
+            let opened = with_retries(&address, move |url| PostgresLog::open(url, &options)).await?;
             Ok(Arc::new(opened))
         }
     }
@@ -49,15 +49,15 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
 /// Migrates the store, and returns its former and new version.
 pub(crate) async fn migrate(store: &StoreUrl) -> Result<Migrated, Failure> {
     match store.clone() {
-        StoreUrl::Sqlite(path) => Ok(run_blocking(move || Sqlite::migrate(&path)).await??),
-        StoreUrl::Postgres(address) => with_retries(&address, Postgres::migrate).await,
+        StoreUrl::SqliteLog(path) => Ok(run_blocking(move || SqliteLog::migrate(&path)).await??),
+        StoreUrl::PostgresLog(address) => with_retries(&address, PostgresLog::migrate).await,
     }
 }
 
 /// Retries while the error is temporary and the timeout is not over.
 async fn with_retries<T: Send + 'static>(
     address: &SecretUrl,
-    open: impl Fn(&str) -> Result<T, postgres::OpenError> + Clone + Send + 'static,
+    open: impl Fn(&str) -> Result<T, postgres::PgOpenError> + Clone + Send + 'static,
 ) -> Result<T, Failure> {
     let started = Instant::now();
     let mut attempts = 0;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use runwire_log::Stored;
+use runwire_log::StoredRecord;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::window::Window;
 
@@ -59,7 +59,7 @@ pub(super) struct ExpectedRuns(pub(super) HashMap<Arc<str>, ExpectedStreams>);
 
 impl ExpectedRuns {
     /// Adds a record of the file.
-    pub(super) fn add(&mut self, thread: &str, stored: &Stored) {
+    pub(super) fn add(&mut self, thread: &str, stored: &StoredRecord) {
         let seq = stored.record.seq;
         let run = self.0.entry(stored.run.clone()).or_insert_with(|| ExpectedStreams {
             encoder: Encoder::new(Dialect::Runwire, thread, &*stored.run, Fidelity::Native),

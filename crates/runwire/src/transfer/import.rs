@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use runwire_client::{Client, Error, Imported, Problem};
-use runwire_log::Moved;
-use runwire_log::moved::line;
+use runwire_log::TransferItem;
+use runwire_log::transfer::line;
 use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
@@ -65,8 +65,8 @@ fn check(reader: &mut ExportReader, progress: &Progress) -> Result<Verdict, Fail
         progress.set(reader.bytes_read());
         let piece = line::read(&next.bytes).map_err(|bad| reader.bad_line(&bad.to_string()))?;
         match piece {
-            Moved::Thread(facts) => last = facts.oldest.saturating_sub(1),
-            Moved::Record(stored) => {
+            TransferItem::Thread(facts) => last = facts.oldest.saturating_sub(1),
+            TransferItem::Record(stored) => {
                 progress.count_record();
                 if stored.record.seq != last + 1 {
                     let message = format!("record {} was expected next, not {}", last + 1, stored.record.seq);
@@ -74,7 +74,7 @@ fn check(reader: &mut ExportReader, progress: &Progress) -> Result<Verdict, Fail
                 }
                 last = stored.record.seq;
             }
-            Moved::End { head } => ended = Some(head).filter(|head| *head != last),
+            TransferItem::End { head } => ended = Some(head).filter(|head| *head != last),
             _ => {}
         }
         if let Some(head) = ended {

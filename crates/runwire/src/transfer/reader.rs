@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use runwire_log::moved::line;
-use runwire_log::{Moved, Stored};
+use runwire_log::transfer::line;
+use runwire_log::{StoredRecord, TransferItem};
 use tokio::sync::mpsc;
 
 use super::{Counts, Header, Kind, VERSION};
@@ -20,7 +20,7 @@ pub(super) struct ExportLine {
     pub(super) kind: Kind,
     pub(super) bytes: Bytes,
     /// The decoded record, if requested.
-    pub(super) stored: Option<Arc<Stored>>,
+    pub(super) stored: Option<Arc<StoredRecord>>,
 }
 
 /// A message of the reading thread.
@@ -106,7 +106,7 @@ impl ExportReader {
     fn decoded(&self, mut line: ExportLine, decode_records: bool) -> Result<ExportLine, Failure> {
         if decode_records && line.kind == Kind::Record {
             let read = line::read(&line.bytes).map_err(|bad| self.bad_line(&bad.to_string()))?;
-            line.stored = if let Moved::Record(stored) = read { Some(stored) } else { None };
+            line.stored = if let TransferItem::Record(stored) = read { Some(stored) } else { None };
         }
         Ok(line)
     }

@@ -1,67 +1,67 @@
-//! An entry, as it is in Redis and as it comes out of it.
+//! The format of entries in Redis, and the names of their streams and channels.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use redis::Value;
 
-/// What a node tells the others: the records of one thread that one commit has brought.
+/// An entry to publish: the records of one thread in one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedEntry {
     /// The number of the thread in the store.
     pub thread: i64,
     /// The first record.
     pub first: u64,
     /// The last record.
     pub last: u64,
-    /// The records as bytes; whoever reads them knows how.
+    /// The encoded records.
     pub body: Bytes,
 }
 
-/// What a node hears of another, or of itself.
+/// A received entry, of another node or this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ReceivedEntry {
     /// The number of the thread in the store.
     pub thread: i64,
     /// The first record.
     pub first: u64,
     /// The last record.
     pub last: u64,
-    /// The records as bytes; nothing where they must be read from the store.
+    /// The encoded records; `None` where they must be read from the store.
     pub body: Option<Bytes>,
 }
 
-/// The names of threads in Redis.
+/// The names of streams and channels in Redis.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(super) struct RedisKeys {
     prefix: Arc<str>,
     echo: Arc<str>,
 }
 
-impl Names {
+impl RedisKeys {
     pub(super) fn new(generation: &str) -> Self {
         let prefix = format!("runwire:{generation}:");
         let echo = format!("{prefix}echo:{}", uuid::Uuid::now_v7());
         Self { prefix: prefix.into(), echo: echo.into() }
     }
 
-    /// Tells the name of a thread's stream and channel.
+    /// Returns the name of a thread's stream and channel.
     pub(super) fn of(&self, thread: i64) -> String {
         format!("{}{thread}", self.prefix)
     }
 
-    /// Tells the thread that a name means.
+    /// Parses the thread out of a name.
     pub(super) fn thread(&self, name: &[u8]) -> Option<i64> {
         std::str::from_utf8(name).ok()?.strip_prefix(&*self.prefix)?.parse().ok()
     }
 
-    /// Tells the channel on which this node hears itself.
+    /// Returns the channel on which this node measures its round trip.
     pub(super) fn echo(&self) -> &str {
         &self.echo
     }
 }
 
-/// Writes an entry as the channel carries it.
+/// Encodes an entry as a channel message.
 pub(super) fn message(first: u64, last: u64, body: Option<&[u8]>) -> Vec<u8> {
     let mut message = format!("{first} {last}").into_bytes();
     if let Some(body) = body {
@@ -71,17 +71,17 @@ pub(super) fn message(first: u64, last: u64, body: Option<&[u8]>) -> Vec<u8> {
     message
 }
 
-impl Arrival {
-    /// Reads what came over a thread's channel; nothing where it makes no sense.
+impl ReceivedEntry {
+    /// Decodes a channel message; returns `None` if it is malformed.
     pub(super) fn from_message(thread: i64, message: Vec<u8>) -> Option<Self> {
         let message = Bytes::from(message);
         let end = memchr::memchr(b'\n', &message);
-        let places = std::str::from_utf8(&message[..end.unwrap_or(message.len())]).ok()?;
-        let (first, last) = places.split_once(' ')?;
+        let range = std::str::from_utf8(&message[..end.unwrap_or(message.len())]).ok()?;
+        let (first, last) = range.split_once(' ')?;
         Self::new(thread, first, last, end.map(|end| message.slice(end + 1..)))
     }
 
-    /// Reads an entry of a thread's stream: its id, and its fields and their values in turn.
+    /// Decodes a stream entry: its id, and alternating field names and values.
     pub(super) fn from_stream(thread: i64, id: &[u8], fields: Vec<Value>) -> Option<Self> {
         let last = std::str::from_utf8(id).ok()?.split_once('-')?.0;
         let (mut first, mut body) = (None, None);
@@ -111,25 +111,25 @@ mod tests {
     #[test]
     fn a_message_is_read_as_it_was_written() {
         for body in [None, Some(&b""[..]), Some(b"a\nb \0\xff")] {
-            let arrival = Arrival::from_message(7, message(3, 5, body)).unwrap();
+            let entry = ReceivedEntry::from_message(7, message(3, 5, body)).unwrap();
             let body = body.map(Bytes::from_static);
-            assert_eq!(arrival, Arrival { thread: 7, first: 3, last: 5, body });
+            assert_eq!(entry, ReceivedEntry { thread: 7, first: 3, last: 5, body });
         }
     }
 
     #[test]
-    fn a_message_that_makes_no_sense_is_none() {
+    fn a_malformed_message_is_ignored() {
         for garbage in ["", " ", "1", "1 ", "0 1\nx", "2 1", "-1 3", "a b", "1 2 3", "1 99999999999999999999"]
         {
-            assert_eq!(Arrival::from_message(7, garbage.into()), None, "{garbage}");
+            assert_eq!(ReceivedEntry::from_message(7, garbage.into()), None, "{garbage}");
         }
-        assert_eq!(Arrival::from_message(7, vec![0xff, 0xfe]), None);
+        assert_eq!(ReceivedEntry::from_message(7, vec![0xff, 0xfe]), None);
     }
 
     #[test]
-    fn an_entry_that_makes_no_sense_is_none() {
+    fn a_malformed_entry_is_ignored() {
         let text = |text: &str| Value::BulkString(text.into());
-        let entry = |id: &str, fields| Arrival::from_stream(7, id.as_bytes(), fields);
+        let entry = |id: &str, fields| ReceivedEntry::from_stream(7, id.as_bytes(), fields);
         assert!(entry("5-0", vec![text("first"), text("3")]).is_some());
         assert!(entry("5-0", vec![text("other"), text("x"), text("first"), text("3")]).is_some());
         assert_eq!(entry("5-0", vec![]), None);
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_name_means_its_thread_and_no_other_generation() {
-        let names = Names::new("g1");
-        assert_eq!(names.of(-4), "runwire:g1:-4");
-        assert_eq!(names.thread(b"runwire:g1:-4"), Some(-4));
-        for other in ["runwire:g2:4", "runwire:g1:", "runwire:g1:x", names.echo(), ""] {
-            assert_eq!(names.thread(other.as_bytes()), None, "{other}");
+        let keys = RedisKeys::new("g1");
+        assert_eq!(keys.of(-4), "runwire:g1:-4");
+        assert_eq!(keys.thread(b"runwire:g1:-4"), Some(-4));
+        for other in ["runwire:g2:4", "runwire:g1:", "runwire:g1:x", keys.echo(), ""] {
+            assert_eq!(keys.thread(other.as_bytes()), None, "{other}");
         }
     }
 }

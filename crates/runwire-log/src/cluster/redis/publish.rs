@@ -1,4 +1,4 @@
-//! What is sent to Redis: a queue that never makes anybody wait, and the task that empties it.
+//! Publishes this node's commits to Redis: a queue that never blocks a writer, and the task that drains it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,101 +11,101 @@ use redis::{Pipeline, RedisResult, ServerError, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::entry::{Names, Published, message};
-use super::health::{Counters, Way};
-use super::link::{Backoff, Connector};
+use super::connect::{RedisBackoff, RedisConnector};
+use super::entry::{PublishedEntry, RedisKeys, message};
+use super::stats::{Counters, Direction};
 use crate::limits;
 
-/// Commands that tell of one entry.
+/// Commands for one entry: XADD, EXPIRE, PUBLISH.
 const COMMANDS: usize = 3;
 
-/// What waits to be sent.
+/// The bounded queue of entries to publish.
 #[derive(Debug)]
-pub(super) struct Queue {
-    inner: Mutex<Waiting>,
+pub(super) struct PublishQueue {
+    inner: Mutex<Queued>,
     wake: Notify,
     counters: Arc<Counters>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    entries: VecDeque<Entry>,
-    /// Bytes of bodies.
+struct Queued {
+    entries: VecDeque<QueuedEntry>,
+    /// Bytes of queued bodies.
     bytes: usize,
-    /// Whether Redis is away, so that waiting is in vain: whoever reads finds it in the store before.
-    is_away: bool,
+    /// Whether Redis is down: by the time it is back, readers have found the entries in the store.
+    is_down: bool,
     is_closed: bool,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct QueuedEntry {
     thread: i64,
     first: u64,
     last: u64,
     body: Option<Bytes>,
 }
 
-impl Queue {
+impl PublishQueue {
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self { inner: Mutex::default(), wake: Notify::new(), counters }
     }
 
-    /// Takes entries in, without their bodies or not at all where there is no room.
-    pub(super) fn push(&self, entries: impl IntoIterator<Item = Published>) {
+    /// Queues entries; drops bodies, or whole entries, where the queue is full.
+    pub(super) fn push(&self, entries: impl IntoIterator<Item = PublishedEntry>) {
         let mut dropped = 0;
         {
-            let mut waiting = self.lock();
-            for Published { thread, first, last, body } in entries {
-                if waiting.is_away || waiting.is_closed || waiting.entries.len() >= limits::REDIS_QUEUE {
+            let mut queued = self.lock();
+            for PublishedEntry { thread, first, last, body } in entries {
+                if queued.is_down || queued.is_closed || queued.entries.len() >= limits::REDIS_QUEUE {
                     dropped += 1;
                     continue;
                 }
                 let fits = body.len() <= limits::REDIS_BODY_BYTES
-                    && waiting.bytes + body.len() <= limits::REDIS_QUEUE_BYTES;
+                    && queued.bytes + body.len() <= limits::REDIS_QUEUE_BYTES;
                 let body = fits.then_some(body);
-                waiting.bytes += weight(body.as_ref());
-                waiting.entries.push_back(Entry { thread, first, last, body });
+                queued.bytes += weight(body.as_ref());
+                queued.entries.push_back(QueuedEntry { thread, first, last, body });
             }
         }
         self.counters.dropped.fetch_add(dropped, Relaxed);
         self.wake.notify_one();
     }
 
-    /// Tells how many wait.
+    /// Returns the number of queued entries.
     pub(super) fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Takes nothing more.
+    /// Closes the queue.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.wake.notify_one();
     }
 
-    /// Says whether Redis is away; if so, what waits is dropped.
-    fn set_away(&self, is_away: bool) {
-        let mut waiting = self.lock();
-        waiting.is_away = is_away;
-        if is_away {
-            let dropped = waiting.entries.len();
-            waiting.entries.clear();
-            waiting.bytes = 0;
+    /// Marks Redis as down or up; while it is down, the queue is empty.
+    fn set_down(&self, is_down: bool) {
+        let mut queued = self.lock();
+        queued.is_down = is_down;
+        if is_down {
+            let dropped = queued.entries.len();
+            queued.entries.clear();
+            queued.bytes = 0;
             self.counters.dropped.fetch_add(dropped as u64, Relaxed);
         }
     }
 
-    /// Waits for entries and takes some; there are none after the queue is closed.
+    /// Waits for entries and takes a batch; returns `None` once the queue is closed and empty.
     ///
-    /// Whoever stops waiting has taken nothing.
-    async fn next(&self) -> Option<Vec<Entry>> {
+    /// Cancel-safe: a dropped future has taken nothing.
+    async fn next(&self) -> Option<Vec<QueuedEntry>> {
         loop {
             {
-                let mut waiting = self.lock();
-                let batch = waiting.take();
+                let mut queued = self.lock();
+                let batch = queued.take();
                 if !batch.is_empty() {
                     return Some(batch);
                 }
-                if waiting.is_closed {
+                if queued.is_closed {
                     return None;
                 }
             }
@@ -113,14 +113,14 @@ impl Queue {
         }
     }
 
-    /// A panic while it was held leaves at worst a wrong count of bytes.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    /// A panic while it was locked costs at worst a wrong count of bytes.
+    fn lock(&self) -> MutexGuard<'_, Queued> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
-    fn take(&mut self) -> Vec<Entry> {
+impl Queued {
+    fn take(&mut self) -> Vec<QueuedEntry> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < limits::REDIS_BATCH && bytes < limits::REDIS_BATCH_BYTES {
             let Some(entry) = self.entries.pop_front() else { break };
@@ -136,32 +136,32 @@ fn weight(body: Option<&Bytes>) -> usize {
     body.map_or(0, Bytes::len)
 }
 
-/// The task that empties the queue.
+/// The publisher task.
 #[derive(Debug)]
 pub(super) struct Publisher {
-    connector: Connector,
-    names: Names,
-    queue: Arc<Queue>,
+    connector: RedisConnector,
+    keys: RedisKeys,
+    queue: Arc<PublishQueue>,
     counters: Arc<Counters>,
 }
 
 impl Publisher {
     pub(super) fn new(
-        connector: Connector,
-        names: Names,
-        queue: Arc<Queue>,
+        connector: RedisConnector,
+        keys: RedisKeys,
+        queue: Arc<PublishQueue>,
         counters: Arc<Counters>,
     ) -> Self {
-        Self { connector, names, queue, counters }
+        Self { connector, keys, queue, counters }
     }
 
-    /// Sends until the queue is closed.
+    /// Reconnects and publishes until the queue is closed.
     pub(super) async fn run(self) {
-        let mut backoff = Backoff::new();
+        let mut backoff = RedisBackoff::new();
         loop {
             let Err(error) = self.connect_and_send(&mut backoff).await else { return };
-            self.queue.set_away(true);
-            self.counters.down(Way::Publishing, &error.to_string());
+            self.queue.set_down(true);
+            self.counters.down(Direction::Publishing, &error.to_string());
             if self.queue.lock().is_closed {
                 return;
             }
@@ -169,44 +169,44 @@ impl Publisher {
         }
     }
 
-    /// Sends over one connection until it falls, or the queue is closed.
-    async fn connect_and_send(&self, backoff: &mut Backoff) -> RedisResult<()> {
+    /// Publishes over one connection until it fails, or the queue is closed.
+    async fn connect_and_send(&self, backoff: &mut RedisBackoff) -> RedisResult<()> {
         let mut connection = self.connector.connect().await?;
-        // A Redis that lets a node in and then refuses everything is none.
-        self.echo(&mut connection).await?;
-        self.queue.set_away(false);
-        self.counters.up(Way::Publishing);
-        let every = Duration::from_millis(limits::REDIS_LOOK_MILLIS);
-        let mut look = interval_at(Instant::now() + every, every);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A Redis that accepts connections and refuses commands counts as down.
+        self.ping(&mut connection).await?;
+        self.queue.set_down(false);
+        self.counters.up(Direction::Publishing);
+        let every = Duration::from_millis(limits::REDIS_PING_MILLIS);
+        let mut ping = interval_at(Instant::now() + every, every);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 batch = self.queue.next() => {
                     let Some(batch) = batch else { return Ok(()) };
                     if let Err(error) = self.send(&mut connection, &batch).await {
-                        // Whether Redis has them nobody knows; to send them later would be too late.
+                        // Redis may have them or not; publishing them later would be too late.
                         self.counters.dropped.fetch_add(batch.len() as u64, Relaxed);
                         return Err(error);
                     }
                 }
-                // Also shows that a connection without anything to send still stands.
-                _ = look.tick() => {
-                    self.echo(&mut connection).await?;
-                    // Only one that has stood for a while is worth coming back to at once.
-                    *backoff = Backoff::new();
+                // Also detects a dead connection while nothing is published.
+                _ = ping.tick() => {
+                    self.ping(&mut connection).await?;
+                    // Only a connection that was up for a while resets the backoff.
+                    *backoff = RedisBackoff::new();
                 }
             }
         }
     }
 
-    async fn echo(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        redis::cmd("PUBLISH").arg(self.names.echo()).arg(self.counters.now()).exec_async(connection).await
+    async fn ping(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        redis::cmd("PUBLISH").arg(self.keys.echo()).arg(self.counters.now()).exec_async(connection).await
     }
 
-    async fn send(&self, connection: &mut MultiplexedConnection, batch: &[Entry]) -> RedisResult<()> {
+    async fn send(&self, connection: &mut MultiplexedConnection, batch: &[QueuedEntry]) -> RedisResult<()> {
         let mut pipeline = Pipeline::with_capacity(COMMANDS * batch.len());
         for entry in batch {
-            self.tell(&mut pipeline, entry);
+            self.write_commands(&mut pipeline, entry);
         }
         let answers = connection.send_packed_commands(&pipeline, 0, COMMANDS * batch.len()).await?;
         let mut read_only = None;
@@ -218,26 +218,27 @@ impl Publisher {
             let counter = if was_carried { &self.counters.published } else { &self.counters.dropped };
             counter.fetch_add(1, Relaxed);
         }
-        // Another server has taken over; the address may lead there by now.
+        // A replica was promoted elsewhere; the address may lead to it by now.
         read_only.map_or(Ok(()), |refusal| Err(refusal.clone().into()))
     }
 
-    /// Says what tells of an entry: first the stream, then the channel. Whoever subscribes between the two finds it in
-    /// the stream, which is read after that.
-    fn tell(&self, pipeline: &mut Pipeline, entry: &Entry) {
-        let Entry { thread, first, last, body } = entry;
-        let (name, body) = (self.names.of(*thread), body.as_deref());
-        let add = pipeline.cmd("XADD").arg(&name).arg("MAXLEN").arg("~").arg(limits::REDIS_KEPT);
+    /// Writes the commands for an entry: first the stream, then the channel. A subscriber that comes between the two
+    /// finds it in the stream, which it reads after subscribing.
+    fn write_commands(&self, pipeline: &mut Pipeline, entry: &QueuedEntry) {
+        let QueuedEntry { thread, first, last, body } = entry;
+        let (name, body) = (self.keys.of(*thread), body.as_deref());
+        let add = pipeline.cmd("XADD").arg(&name).arg("MAXLEN").arg("~").arg(limits::REDIS_STREAM_LENGTH);
         add.arg(format!("{last}-0")).arg("first").arg(*first);
         if let Some(body) = body {
             add.arg("body").arg(body);
         }
-        pipeline.cmd("EXPIRE").arg(&name).arg(limits::REDIS_KEPT_SECONDS);
+        pipeline.cmd("EXPIRE").arg(&name).arg(limits::REDIS_STREAM_SECONDS);
         pipeline.cmd("PUBLISH").arg(&name).arg(message(*first, *last, body));
     }
 }
 
-/// Tells what Redis refused. That a stream has the entry, or a later one, is no refusal: another node was faster.
+/// Returns the error of a refused command. A stream that has this or a later entry is no error: another node was
+/// faster.
 fn refusal(answer: &Value) -> Option<&ServerError> {
     let Value::ServerError(error) = answer else { return None };
     let is_late = error.details().is_some_and(|details| details.contains("equal or smaller"));

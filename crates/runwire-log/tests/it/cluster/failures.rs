@@ -1,4 +1,4 @@
-//! Nodes whose Postgres is away, silent or cut off: what was acknowledged is there once, what was refused is not.
+//! Outages of Postgres: acknowledged records are stored once, refused ones are not.
 
 mod writers;
 
@@ -54,7 +54,7 @@ async fn a_paused_postgres_costs_time_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_are_cut_again_and_again_cost_no_event_and_leave_no_doubt() {
+async fn connections_that_are_cut_repeatedly_lose_no_event_and_leave_no_unknown_outcome() {
     let engine = Engine::start().unwrap();
     let nodes = Nodes::open(&engine.url("postgres"), 2).await;
     let writing = nodes.write();
@@ -68,7 +68,7 @@ async fn connections_that_are_cut_again_and_again_cost_no_event_and_leave_no_dou
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_whose_answer_is_lost_on_the_way_is_found_out() {
+async fn the_outcome_of_a_commit_with_a_lost_answer_is_found_out() {
     let engine = Engine::start().unwrap();
     let proxy = Proxy::start(engine.address()).await.unwrap();
     let nodes = Nodes::open(&engine.url_by(proxy.address(), "postgres"), 2).await;
@@ -102,7 +102,7 @@ async fn a_postgres_that_refuses_everybody_costs_no_event_that_was_acknowledged(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_way_that_falls_silent_is_given_up_and_what_was_refused_is_not_there() {
+async fn a_silent_connection_is_dropped_and_a_refused_append_is_not_stored() {
     let engine = Engine::start().unwrap();
     let proxy = Proxy::start(engine.address()).await.unwrap();
     let nodes = Nodes::open(&engine.url_by(proxy.address(), "postgres"), 2).await;
@@ -176,7 +176,7 @@ async fn more_requests_than_can_wait_are_refused_and_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commits_that_hang_while_all_else_works_hold_nobody_up_for_long() {
+async fn commits_that_hang_do_not_block_other_commands_for_long() {
     let engine = Engine::start().unwrap();
     let nodes = Nodes::open(&engine.url("postgres"), 1).await;
     let node = nodes.of(0);

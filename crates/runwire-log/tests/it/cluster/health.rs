@@ -1,11 +1,11 @@
-//! How a store is, asked by many at once.
+//! Concurrent health checks of a store.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use runwire_engines::Postgres as Engine;
 use runwire_log::Log;
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use tokio_postgres::NoTls;
 
 /// Waits behind lock 42 before it answers.
@@ -21,20 +21,20 @@ async fn connect(engine: &Engine) -> tokio_postgres::Client {
     client
 }
 
-async fn is_up(node: &Postgres) -> bool {
-    node.health().await.store.away.is_none()
+async fn is_up(node: &PostgresLog) -> bool {
+    node.health().await.store.outage.is_none()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_cannot_beat_asks_the_store_and_one_question_serves_all_who_want_to_know() {
+async fn without_heartbeats_concurrent_health_checks_share_one_probe() {
     let engine = Engine::start().unwrap();
     let (people, keeper) = (connect(&engine).await, connect(&engine).await);
     people.batch_execute(SLOW).await.unwrap();
     // The function above is found before the one that it is called after.
     let options = "-c%20search_path%3Dpublic,pg_catalog%20-c%20lock_timeout%3D0";
     let url = format!("{}?options={options}", engine.url("postgres"));
-    let terms = Options { node_term: Duration::from_secs(1), ..Options::default() };
-    let node = tokio::task::spawn_blocking(move || Postgres::open(&url, &terms).unwrap()).await.unwrap();
+    let terms = PgOptions { node_term: Duration::from_secs(1), ..PgOptions::default() };
+    let node = tokio::task::spawn_blocking(move || PostgresLog::open(&url, &terms).unwrap()).await.unwrap();
     assert!(is_up(&node).await);
 
     // No beat comes through, and no answer.
@@ -45,7 +45,7 @@ async fn whoever_cannot_beat_asks_the_store_and_one_question_serves_all_who_want
     while is_up(&node).await {}
     for _ in 0..3 {
         let told = join_all((0..20).map(|_| node.health())).await;
-        assert!(told.iter().all(|health| health.store.away.is_some()), "{told:?}");
+        assert!(told.iter().all(|health| health.store.outage.is_some()), "{told:?}");
         let waiting: i64 = people.query_one(WAITING, &[]).await.unwrap().get(0);
         assert!(waiting <= 1, "{waiting} questions are under way");
     }

@@ -1,15 +1,15 @@
-//! What a Redis that is not well costs: entries, which the store has, and never the tail.
+//! Faults of Redis cost entries, which the store has, and never the tail.
 
 use runwire_engines::{Mode, Proxy, Redis};
-use runwire_log::cluster::redis::{Health, Link, Links};
+use runwire_log::cluster::redis::{LinkStatus, RedisLinks, RedisTailStats};
 use runwire_log::limits;
 
 use super::nodes::{Node, arrival, published};
 
 /// Both ways carry again, and a node that asks again hears.
 async fn carries_again(a: &Node, b: &mut Node, from: u64) -> u64 {
-    a.links(Links::up).await;
-    b.links(Links::up).await;
+    a.links(RedisLinks::up).await;
+    b.links(RedisLinks::up).await;
     a.publish_until_heard(1, from, b).await
 }
 
@@ -17,41 +17,41 @@ async fn carries_again(a: &Node, b: &mut Node, from: u64) -> u64 {
 async fn a_flushed_redis_carries_on() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     let mut seq = 0;
     for _ in 0..5 {
         seq = a.publish_until_heard(1, seq + 1, &mut b).await;
         redis.flush().unwrap();
-        assert!(b.tail.health().links.up());
+        assert!(b.tail.stats().links.up());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gap_is_handed_on_as_it_is() {
+async fn a_gap_is_forwarded() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     a.publish(1, 1..=3);
-    a.health(|health| health.published == 1).await;
+    a.stats(|stats| stats.published == 1).await;
     redis.flush().unwrap();
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     a.publish(1, 4..=5);
     assert_eq!(b.next().await, arrival(1, 4..=5));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_redis_is_left_and_found_again() {
+async fn a_killed_redis_is_reconnected() {
     let mut redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     let mut seq = a.publish_until_heard(1, 1, &mut b).await;
     for _ in 0..3 {
         redis.kill();
-        a.links(|links| !links.publishing.up && !links.following.up).await;
-        b.links(|links| !links.following.up).await;
-        let dropped = a.tail.health().dropped;
+        a.links(|links| !links.publishing.up && !links.subscribing.up).await;
+        b.links(|links| !links.subscribing.up).await;
+        let dropped = a.tail.stats().dropped;
         a.publish(1, seq + 1..=seq + 1);
-        assert_eq!(a.tail.health().dropped, dropped + 1);
-        assert!(a.tail.health().links.publishing.error.is_some());
+        assert_eq!(a.tail.stats().dropped, dropped + 1);
+        assert!(a.tail.stats().links.publishing.error.is_some());
         redis.restart().unwrap();
         seq = carries_again(&a, &mut b, seq + 2).await;
     }
@@ -62,28 +62,28 @@ async fn a_node_starts_before_its_redis_does() {
     let mut redis = Redis::start().unwrap();
     redis.stop();
     let (a, mut b) = (Node::begin(&redis.url(), "g"), Node::begin(&redis.url(), "g"));
-    let _following = b.tail.follow(1, 0);
-    a.health(|health| health.links.publishing.error.is_some()).await;
+    let _subscription = b.tail.follow(1, 0);
+    a.stats(|stats| stats.links.publishing.error.is_some()).await;
     redis.restart().unwrap();
     carries_again(&a, &mut b, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_redis_is_left_and_found_again_and_nobody_waits_for_it() {
+async fn a_paused_redis_is_reconnected_and_blocks_nothing() {
     let mut redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     let seq = a.publish_until_heard(1, 1, &mut b).await;
     redis.pause();
     // More than there is room for, without waiting for anything.
     let more = limits::REDIS_QUEUE as u64 * 2;
     a.tail.publish((seq + 1..=seq + more).map(|seq| published(1, seq..=seq)));
-    assert!(a.tail.health().dropped > 0);
+    assert!(a.tail.stats().dropped > 0);
     // Threads come and go meanwhile.
     let _other = b.tail.follow(2, 0);
     drop(b.tail.follow(3, 0));
-    a.links(|links| !links.publishing.up && !links.following.up).await;
-    b.links(|links| !links.publishing.up && !links.following.up).await;
+    a.links(|links| !links.publishing.up && !links.subscribing.up).await;
+    b.links(|links| !links.publishing.up && !links.subscribing.up).await;
     redis.resume();
     carries_again(&a, &mut b, seq + more + 1).await;
     a.publish(2, 1..=1);
@@ -91,21 +91,21 @@ async fn a_paused_redis_is_left_and_found_again_and_nobody_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_went_by_while_a_node_was_cut_off_is_caught_up() {
+async fn entries_missed_while_disconnected_are_caught_up() {
     let redis = Redis::start().unwrap();
     let proxy = Proxy::start(redis.address()).await.unwrap();
     let a = Node::start(&redis).await;
     let mut b = Node::start_by(&redis.url_by(proxy.address()), "g").await;
-    let _following: Vec<_> = (1..=100).map(|thread| b.tail.follow(thread, 0)).collect();
+    let _subscription: Vec<_> = (1..=100).map(|thread| b.tail.follow(thread, 0)).collect();
     (1..=100).for_each(|thread| a.publish(thread, 1..=1));
     let mut heard = std::collections::HashSet::new();
     while heard.len() < 100 {
         heard.insert(b.next().await.thread);
     }
     proxy.cut_and(Mode::Refuse);
-    b.links(|links| !links.publishing.up && !links.following.up).await;
+    b.links(|links| !links.publishing.up && !links.subscribing.up).await;
     (1..=100).for_each(|thread| a.publish(thread, 2..=2));
-    a.health(|health| health.published == 200).await;
+    a.stats(|stats| stats.published == 200).await;
     proxy.set(Mode::Pass);
     let mut heard = std::collections::HashSet::new();
     while heard.len() < 100 {
@@ -118,16 +118,16 @@ async fn what_went_by_while_a_node_was_cut_off_is_caught_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_way_that_swallows_everything_is_left_and_found_again() {
+async fn a_connection_that_swallows_everything_is_replaced() {
     let redis = Redis::start().unwrap();
     let proxy = Proxy::start(redis.address()).await.unwrap();
     let a = Node::start_by(&redis.url_by(proxy.address()), "g").await;
     let mut b = Node::start_by(&redis.url_by(proxy.address()), "g").await;
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     let seq = a.publish_until_heard(1, 1, &mut b).await;
     proxy.set(Mode::Stall);
-    a.links(|links| !links.publishing.up && !links.following.up).await;
-    b.links(|links| !links.publishing.up && !links.following.up).await;
+    a.links(|links| !links.publishing.up && !links.subscribing.up).await;
+    b.links(|links| !links.publishing.up && !links.subscribing.up).await;
     proxy.set(Mode::Pass);
     carries_again(&a, &mut b, seq + 1).await;
 }
@@ -136,15 +136,15 @@ async fn a_way_that_swallows_everything_is_left_and_found_again() {
 async fn connections_that_redis_closes_are_opened_again() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     let seq = a.publish_until_heard(1, 1, &mut b).await;
     redis.cut_connections().unwrap();
-    b.links(|links| !links.following.up).await;
+    b.links(|links| !links.subscribing.up).await;
     carries_again(&a, &mut b, seq + 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_passed_over() {
+async fn malformed_entries_are_skipped() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     // Entries of somebody else, one that is not a stream, and names that are none of ours.
@@ -155,17 +155,17 @@ async fn what_makes_no_sense_is_passed_over() {
     }
     redis.query(&["SET", "runwire:g:2", "text"]).unwrap();
     a.tail.publish([published(1, 2..=2), published(3, 1..=1)]);
-    a.health(|health| health.published == 2).await;
-    let _following: Vec<_> = [1, 2, 3].into_iter().map(|thread| b.tail.follow(thread, 0)).collect();
+    a.stats(|stats| stats.published == 2).await;
+    let _subscription: Vec<_> = [1, 2, 3].into_iter().map(|thread| b.tail.follow(thread, 0)).collect();
     b.lasts_until(3, 1).await;
     for garbage in ["", "x", "0 0", "5 4\nbody", "1 2 3", "18446744073709551616 1"] {
         redis.query(&["PUBLISH", "runwire:g:1", garbage]).unwrap();
     }
-    b.health(|health| health.garbage >= 6).await;
+    b.stats(|stats| stats.garbage >= 6).await;
     a.publish(2, 1..=1);
     b.lasts_until(2, 1).await;
-    a.health(|health| health.refused > 0).await;
-    assert!(b.tail.health().links.up());
+    a.stats(|stats| stats.refused > 0).await;
+    assert!(b.tail.stats().links.up());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,10 +174,11 @@ async fn a_redis_that_lets_a_node_in_and_refuses_its_channels_is_never_taken_for
     redis.query(&["ACL", "SETUSER", "mute", "on", ">pw", "~runwire:*", "+@all"]).unwrap();
     let url = redis.url().replacen("redis://", "redis://mute:pw@", 1);
     let node = Node::begin(&url, "g");
-    let refused = |link: &Link| link.error.as_deref().is_some_and(|error| error.contains("permissions"));
-    node.health(|Health { links, .. }| {
-        assert!(!links.publishing.up && !links.following.up);
-        refused(&links.publishing) && refused(&links.following)
+    let refused =
+        |link: &LinkStatus| link.error.as_deref().is_some_and(|error| error.contains("permissions"));
+    node.stats(|RedisTailStats { links, .. }| {
+        assert!(!links.publishing.up && !links.subscribing.up);
+        refused(&links.publishing) && refused(&links.subscribing)
     })
     .await;
 }

@@ -1,19 +1,19 @@
-//! What a Redis that is well carries.
+//! The live tail over a healthy Redis.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use runwire_engines::{Redis, RedisOptions};
-use runwire_log::cluster::redis::{Links, Published, RedisTail, TailError};
+use runwire_log::cluster::redis::{PublishedEntry, RedisLinks, RedisTail, TailError};
 use runwire_log::limits;
 
 use super::nodes::{Node, arrival, published};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_node_publishes_every_node_that_follows_hears_in_order() {
+async fn every_subscriber_receives_published_entries_in_order() {
     let redis = Redis::start().unwrap();
     let (a, mut b, mut c) = (Node::start(&redis).await, Node::start(&redis).await, Node::start(&redis).await);
-    let _following: Vec<_> =
+    let _subscription: Vec<_> =
         [1, 2].into_iter().flat_map(|thread| [b.tail.follow(thread, 0), c.tail.follow(thread, 0)]).collect();
     // Until they are subscribed, what is caught up may come between.
     for node in [&mut b, &mut c] {
@@ -43,25 +43,25 @@ async fn what_one_node_publishes_every_node_that_follows_hears_in_order() {
             assert!(heard == expected, "thread {thread}: {} entries", heard.len());
         }
     }
-    assert_eq!(a.tail.health().dropped, 0);
-    assert_eq!(a.tail.health().refused, 0);
+    assert_eq!(a.tail.stats().dropped, 0);
+    assert_eq!(a.tail.stats().refused, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_published_before_a_thread_was_followed_is_caught_up() {
+async fn entries_published_before_a_subscription_are_caught_up() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let count = limits::REDIS_CATCH_UP as u64 * 3 + 1;
     (1..=count).for_each(|seq| a.publish(1, seq..=seq));
-    a.health(|health| health.published == count).await;
-    let _following = b.tail.follow(1, 3);
+    a.stats(|stats| stats.published == count).await;
+    let _subscription = b.tail.follow(1, 3);
     for seq in 4..=count {
         assert_eq!(b.next().await, arrival(1, seq..=seq));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thread_that_is_left_is_heard_no_more_and_can_be_followed_again() {
+async fn an_unfollowed_thread_is_unsubscribed_and_can_be_followed_again() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
     let (first, second, _other) = (b.tail.follow(1, 0), b.tail.follow(1, 0), b.tail.follow(2, 0));
@@ -79,10 +79,10 @@ async fn a_thread_that_is_left_is_heard_no_more_and_can_be_followed_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_comes_late_is_no_error_and_is_heard() {
+async fn a_late_entry_is_received_without_an_error() {
     let redis = Redis::start().unwrap();
     let (a, c, mut b) = (Node::start(&redis).await, Node::start(&redis).await, Node::start(&redis).await);
-    let _following = b.tail.follow(1, 4);
+    let _subscription = b.tail.follow(1, 4);
     a.publish_until_heard(1, 5, &mut b).await;
     a.publish(1, 100..=100);
     b.lasts_until(1, 100).await;
@@ -91,18 +91,18 @@ async fn an_entry_that_comes_late_is_no_error_and_is_heard() {
     b.lasts_until(1, 99).await;
     a.publish(1, 100..=100);
     b.lasts_until(1, 100).await;
-    assert_eq!((a.tail.health().refused, c.tail.health().refused), (0, 0));
+    assert_eq!((a.tail.stats().refused, c.tail.stats().refused), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_too_large_is_left_to_the_store() {
+async fn a_body_that_is_too_large_is_not_published() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     a.publish_until_heard(1, 1, &mut b).await;
     for (first, length) in [(50, limits::REDIS_BODY_BYTES), (51, limits::REDIS_BODY_BYTES + 1), (52, 0)] {
         let body = Bytes::from(vec![7; length]);
-        a.tail.publish([Published { thread: 1, first, last: first, body: body.clone() }]);
+        a.tail.publish([PublishedEntry { thread: 1, first, last: first, body: body.clone() }]);
         b.lasts_until_is(1, first, (length <= limits::REDIS_BODY_BYTES).then_some(body)).await;
     }
 }
@@ -112,10 +112,10 @@ async fn ten_thousand_threads_need_two_connections() {
     const THREADS: i64 = 10_000;
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
-    let following: Vec<_> = (0..THREADS).map(|thread| b.tail.follow(thread, 0)).collect();
+    let subscriptions: Vec<_> = (0..THREADS).map(|thread| b.tail.follow(thread, 0)).collect();
     // Also while they are being subscribed.
     for thread in 0..THREADS {
-        while a.tail.health().queued >= limits::REDIS_QUEUE {
+        while a.tail.stats().queued >= limits::REDIS_QUEUE {
             tokio::task::yield_now().await;
         }
         a.publish(thread, 1..=1);
@@ -128,23 +128,23 @@ async fn ten_thousand_threads_need_two_connections() {
     let clients = redis.query(&["INFO", "clients"]).unwrap();
     // Two nodes, and whoever asks.
     assert!(clients.contains("connected_clients:5\r\n"), "{clients}");
-    assert_eq!(b.tail.health().threads, THREADS as usize);
-    drop(following);
+    assert_eq!(b.tail.stats().threads, THREADS as usize);
+    drop(subscriptions);
     while redis.query(&["PUBSUB", "CHANNELS", "runwire:g:[0-9]*"]).unwrap() != "*0" {}
-    assert_eq!(b.tail.health().threads, 0);
+    assert_eq!(b.tail.stats().threads, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_generation_of_the_store_is_never_heard() {
+async fn entries_of_another_generation_are_never_received() {
     let redis = Redis::start().unwrap();
     let old = Node::start_by(&redis.url(), "old").await;
     let new = Node::start_by(&redis.url(), "new").await;
     let mut reader = Node::start_by(&redis.url(), "new").await;
     old.publish(1, 1..=7);
-    old.health(|health| health.published == 1).await;
-    let _following = reader.tail.follow(1, 0);
+    old.stats(|stats| stats.published == 1).await;
+    let _subscription = reader.tail.follow(1, 0);
     old.publish(1, 8..=9);
-    old.health(|health| health.published == 2).await;
+    old.stats(|stats| stats.published == 2).await;
     new.publish(1, 1..=1);
     assert_eq!(reader.next().await, arrival(1, 1..=1));
 }
@@ -154,31 +154,34 @@ async fn redis_keeps_little_of_a_thread_and_forgets_it() {
     let redis = Redis::start().unwrap();
     let a = Node::start(&redis).await;
     (1..=2000).for_each(|seq| a.publish(1, seq..=seq));
-    a.health(|health| health.published == 2000).await;
+    a.stats(|stats| stats.published == 2000).await;
     let number = |words| redis.query(words).unwrap()[1..].parse::<usize>().unwrap();
     // Whole nodes of a hundred entries are trimmed at once.
-    assert!((limits::REDIS_KEPT..limits::REDIS_KEPT + 101).contains(&number(&["XLEN", "runwire:g:1"])));
-    assert!((1..=limits::REDIS_KEPT_SECONDS as usize).contains(&number(&["TTL", "runwire:g:1"])));
+    assert!(
+        (limits::REDIS_STREAM_LENGTH..limits::REDIS_STREAM_LENGTH + 101)
+            .contains(&number(&["XLEN", "runwire:g:1"]))
+    );
+    assert!((1..=limits::REDIS_STREAM_SECONDS as usize).contains(&number(&["TTL", "runwire:g:1"])));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tail_that_closes_sends_what_waits() {
+async fn a_tail_that_closes_publishes_its_queue() {
     let redis = Redis::start().unwrap();
     let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
-    let _following = b.tail.follow(1, 0);
+    let _subscription = b.tail.follow(1, 0);
     (1..=500).for_each(|seq| a.publish(1, seq..=seq));
     a.tail.close().await;
-    assert_eq!(a.tail.health().published, 500);
+    assert_eq!(a.tail.stats().published, 500);
     a.publish(1, 501..=501);
-    assert_eq!(a.tail.health().dropped, 1);
+    assert_eq!(a.tail.stats().dropped, 1);
     b.lasts_until(1, 500).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_hears_how_long_its_own_entries_take() {
+async fn a_node_measures_the_round_trip_of_its_entries() {
     let redis = Redis::start().unwrap();
     let a = Node::start(&redis).await;
-    a.health(|health| health.lag.is_some()).await;
+    a.stats(|stats| stats.lag.is_some()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,19 +191,19 @@ async fn redis_is_reached_through_tls_if_it_is_trusted() {
     let trust = redis.certificate().unwrap().as_bytes();
     let (tail, arrivals) = RedisTail::open(&redis.url(), Some(trust), "g").unwrap();
     let mut node = Node { tail, arrivals };
-    node.links(Links::up).await;
-    let _following = node.tail.follow(1, 0);
+    node.links(RedisLinks::up).await;
+    let _subscription = node.tail.follow(1, 0);
     node.publish(1, 1..=1);
     assert_eq!(node.next().await, arrival(1, 1..=1));
 
     let stranger = Node::begin(&redis.url(), "g");
-    stranger.health(|health| health.links.following.error.is_some()).await;
-    let links = stranger.tail.health().links;
+    stranger.stats(|stats| stats.links.subscribing.error.is_some()).await;
+    let links = stranger.tail.stats().links;
     assert!(!links.up() && !format!("{links:?}").contains("secret"), "{links:?}");
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_refused_at_once() {
+async fn an_invalid_address_is_refused_at_once() {
     for url in ["", "localhost", "http://localhost", "redis://"] {
         let error = RedisTail::open(url, None, "g").err();
         assert!(matches!(error, Some(TailError::Address(_))), "{url}: {error:?}");

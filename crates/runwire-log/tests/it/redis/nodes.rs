@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use runwire_engines::Redis;
-use runwire_log::cluster::redis::{Arrival, Arrivals, Health, Links, Published, RedisTail};
+use runwire_log::cluster::redis::{
+    EntryReceiver, PublishedEntry, ReceivedEntry, RedisLinks, RedisTail, RedisTailStats,
+};
 use tokio::time::{sleep, timeout};
 
 /// Longer than anything takes that happens at all.
@@ -13,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Node {
     pub(super) tail: RedisTail,
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: EntryReceiver,
 }
 
 impl Node {
@@ -24,7 +26,7 @@ impl Node {
 
     pub(super) async fn start_by(url: &str, generation: &str) -> Self {
         let node = Self::begin(url, generation);
-        node.links(Links::up).await;
+        node.links(RedisLinks::up).await;
         node
     }
 
@@ -35,20 +37,20 @@ impl Node {
     }
 
     /// Waits until the connections are in some state.
-    pub(super) async fn links(&self, are: impl FnMut(&Links) -> bool) {
+    pub(super) async fn links(&self, are: impl FnMut(&RedisLinks) -> bool) {
         let waited = timeout(PATIENCE, self.tail.links().wait_for(are)).await.map(|_| ());
-        waited.unwrap_or_else(|_| panic!("the links change: {:?}", self.tail.health()));
+        waited.unwrap_or_else(|_| panic!("the links change: {:?}", self.tail.stats()));
     }
 
     /// Waits until the health is in some state.
-    pub(super) async fn health(&self, mut is: impl FnMut(&Health) -> bool) {
+    pub(super) async fn stats(&self, mut is: impl FnMut(&RedisTailStats) -> bool) {
         let wait = async {
-            while !is(&self.tail.health()) {
+            while !is(&self.tail.stats()) {
                 sleep(Duration::from_millis(5)).await;
             }
         };
         let waited = timeout(PATIENCE, wait).await;
-        waited.unwrap_or_else(|_| panic!("the health changes: {:?}", self.tail.health()));
+        waited.unwrap_or_else(|_| panic!("the health changes: {:?}", self.tail.stats()));
     }
 
     pub(super) fn publish(&self, thread: i64, seqs: RangeInclusive<u64>) {
@@ -72,7 +74,7 @@ impl Node {
         timeout(PATIENCE, wait).await.expect("an entry arrives")
     }
 
-    pub(super) async fn next(&mut self) -> Arrival {
+    pub(super) async fn next(&mut self) -> ReceivedEntry {
         timeout(PATIENCE, self.arrivals.next()).await.expect("an entry arrives").unwrap()
     }
 
@@ -111,12 +113,12 @@ impl Node {
     }
 }
 
-pub(super) fn published(thread: i64, seqs: RangeInclusive<u64>) -> Published {
-    Published { thread, first: *seqs.start(), last: *seqs.end(), body: body(thread, *seqs.end()) }
+pub(super) fn published(thread: i64, seqs: RangeInclusive<u64>) -> PublishedEntry {
+    PublishedEntry { thread, first: *seqs.start(), last: *seqs.end(), body: body(thread, *seqs.end()) }
 }
 
-pub(super) fn arrival(thread: i64, seqs: RangeInclusive<u64>) -> Arrival {
-    Arrival { thread, first: *seqs.start(), last: *seqs.end(), body: Some(body(thread, *seqs.end())) }
+pub(super) fn arrival(thread: i64, seqs: RangeInclusive<u64>) -> ReceivedEntry {
+    ReceivedEntry { thread, first: *seqs.start(), last: *seqs.end(), body: Some(body(thread, *seqs.end())) }
 }
 
 /// Bytes that are no text.

@@ -54,7 +54,7 @@ async fn a_name_that_is_no_agent_is_a_label_of_a_pushed_run() {
 
 #[tokio::test]
 async fn a_label_similar_to_an_agent_gets_a_hint_and_a_run_without_a_producer_fails() {
-    let options = runwire_log::sqlite::Options { lease: Duration::from_millis(50), ..Default::default() };
+    let options = runwire_log::sqlite::SqliteOptions { lease: Duration::from_millis(50), ..Default::default() };
     let served = Served::with_store(options, |config| config.agents = demos(true)).await;
     let hint_of = async |run: &str, agent: &str| {
         let words = json!({"run_id": run, "agent": agent}).to_string();
@@ -182,7 +182,7 @@ async fn open_runs_are_limited_and_an_ended_run_releases_its_permit() {
 #[test]
 fn an_unknown_default_agent_is_refused_at_startup() {
     let directory = tempfile::tempdir().unwrap();
-    let log = runwire_log::sqlite::Sqlite::open(&directory.path().join("runwire.db"), Default::default());
+    let log = runwire_log::sqlite::SqliteLog::open(&directory.path().join("runwire.db"), Default::default());
     let config = Config { agents: demos(true), default_agent: Some("nobody".into()), ..Config::default() };
     let refused = runwire_server::Server::bind(config, std::sync::Arc::new(log.unwrap())).err().unwrap();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);

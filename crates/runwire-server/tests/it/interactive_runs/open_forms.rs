@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use runwire_log::limits::QUESTION_MILLIS;
-use runwire_log::sqlite::Options;
+use runwire_log::limits::INTERACTION_MILLIS;
+use runwire_log::sqlite::SqliteOptions;
 use runwire_model::Timestamp;
 use serde_json::json;
 
@@ -24,9 +24,12 @@ impl Clock {
         Self(Arc::new(AtomicU64::new(BEGIN)))
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> SqliteOptions {
         let now = self.0.clone();
-        Options { clock: Arc::new(move || Timestamp(now.load(Ordering::SeqCst))), ..Options::default() }
+        SqliteOptions {
+            clock: Arc::new(move || Timestamp(now.load(Ordering::SeqCst))),
+            ..SqliteOptions::default()
+        }
     }
 
     pub(super) fn pass(&self, millis: u64) {
@@ -42,7 +45,7 @@ async fn a_form_waits_for_a_week_over_restarts_and_reloads_and_is_answered_in_it
     let asked = served.get("/v1/runs/r/interactions/q").await.json();
     // A day at a time, with another server each day.
     for day in 1..8 {
-        clock.pass(if day == 7 { QUESTION_MILLIS / 7 - 1 } else { QUESTION_MILLIS / 7 });
+        clock.pass(if day == 7 { INTERACTION_MILLIS / 7 - 1 } else { INTERACTION_MILLIS / 7 });
         served = served.restarted_on(clock.options()).await;
         assert_eq!(served.get("/v1/runs/r").await.json()["status"], "suspended", "day {day}");
         assert_eq!(served.get("/v1/interactions").await.json()["interactions"], json!([asked]), "day {day}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runwire_log::sqlite::Options;
+use runwire_log::sqlite::SqliteOptions;
 use serde_json::{Value, json};
 
 use super::{FORM, submit, write};
@@ -105,7 +105,7 @@ async fn a_reconnecting_producer_gets_the_signals_that_it_missed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_producer_of_a_thread_gets_the_signals_of_its_runs_and_its_pings_renew_them() {
     let lease = Duration::from_millis(1500);
-    let served = Served::with_store(Options { lease, ..Options::default() }, |_| {}).await;
+    let served = Served::with_store(SqliteOptions { lease, ..SqliteOptions::default() }, |_| {}).await;
     let mut socket = served.socket().await;
     let started = r#"{"type":"run.started","run_id":"mine"}"#;
     push(&mut socket, json!({"thread": "t"}), &[started]).await;
@@ -140,7 +140,7 @@ async fn a_producer_whose_body_is_open_hears_of_cancel_from_its_heartbeat_and_en
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_producer_that_ignores_cancel_is_ended_after_the_grace_period_and_gets_a_signal() {
-    let options = Options { cancel_grace: Duration::from_millis(50), ..Options::default() };
+    let options = SqliteOptions { cancel_grace: Duration::from_millis(50), ..SqliteOptions::default() };
     let served = Served::with_store(options, |_| {}).await;
     let mut body = served.open("/v1/runs/r/events?dialect=runwire", &[]).await;
     body.chunk(&format!("{STARTED}\n")).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runwire_log::sqlite::Options;
+use runwire_log::sqlite::SqliteOptions;
 use runwire_model::Timestamp;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const ENDS: [&str; 3] = ["run.completed", "run.failed", "run.cancelled"];
 /// A server whose leases run out in the middle of things.
 async fn hasty(clock: &Clock) -> Served {
     let (lease, cancel_grace) = (Duration::from_millis(8), Duration::from_millis(4));
-    Served::with_store(Options { lease, cancel_grace, ..clock.options() }, |_| {}).await
+    Served::with_store(SqliteOptions { lease, cancel_grace, ..clock.options() }, |_| {}).await
 }
 
 /// Moments that differ from round to round, so that everyone comes first sometimes.

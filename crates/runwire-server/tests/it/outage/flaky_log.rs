@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use runwire_log::moved::Numbered;
+use runwire_log::transfer::NumberedItem;
 use runwire_log::*;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
@@ -135,19 +135,19 @@ impl Log for FlakyLog {
         self.check(WRITE, "sweep")?.sweep().await
     }
 
-    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
         self.check(READ, "export")?.export(thread, part).await
     }
 
-    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
-        self.check(WRITE, "import")?.import(thread, pieces).await
+    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
+        self.check(WRITE, "import")?.import(thread, items).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
         self.check(WRITE, "delete_thread")?.delete_thread(thread, force).await
     }
 
-    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
         self.check(WRITE, "trim")?.trim(retention).await
     }
 
@@ -159,8 +159,8 @@ impl Log for FlakyLog {
         self.check(READ, "runs")?.runs(query).await
     }
 
-    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
-        self.check(WRITE, "take_up")?.take_up(agents, limit).await
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
+        self.check(WRITE, "claim_orphans")?.claim_orphans(agents, limit).await
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
@@ -175,16 +175,16 @@ impl Log for FlakyLog {
         self.check(WRITE, "subscribe")?.subscribe(subscribers).await
     }
 
-    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
-        self.check(READ, "notices")?.notices(subscriber, limit).await
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
+        self.check(READ, "outbox")?.outbox(subscriber, limit).await
     }
 
-    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
-        self.check(WRITE, "told")?.told(notice, told).await
+    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.check(WRITE, "mark_delivered")?.mark_delivered(notice, outcome).await
     }
 
-    fn noticed(&self) -> watch::Receiver<()> {
-        self.log.noticed()
+    fn outbox_changed(&self) -> watch::Receiver<()> {
+        self.log.outbox_changed()
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
@@ -216,7 +216,7 @@ impl Log for FlakyLog {
         self.check(READ, "thread_producer")?.thread_producer(thread, producer).await
     }
 
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
         self.check(READ, "read")?.read(thread, after).await
     }
 
@@ -227,13 +227,13 @@ impl Log for FlakyLog {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: ReadFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         self.check(READ, "checkpoint")?.checkpoint(run, form, seq).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
         if let Ok(log) = self.check(WRITE, "keep_checkpoint") {
             log.keep_checkpoint(run, form, seq, encoder);
         }
@@ -247,8 +247,8 @@ impl Log for FlakyLog {
         self.log.version()
     }
 
-    async fn figures(&self) -> Result<Figures, LogError> {
-        self.check(READ, "figures")?.figures().await
+    async fn stats(&self) -> Result<LogStats, LogError> {
+        self.check(READ, "stats")?.stats().await
     }
 
     async fn ready(&self) -> Result<(), LogError> {

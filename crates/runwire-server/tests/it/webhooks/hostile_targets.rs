@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runwire_log::Notice;
+use runwire_log::OutboxMessage;
 use runwire_server::limits;
 
 use super::target::{Say, Target, status};
@@ -20,10 +20,10 @@ async fn a_target_that_never_answers_slows_no_run_and_no_other_webhook() {
         served.post(&format!("/v1/runs/r{run}/events?end=true"), STARTED).await.written(1, 0);
     }
     quick.until(runs).await;
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
     // It has as many messages as it may have at once, and the others wait.
     assert_eq!(slow.until(limits::WEBHOOK_AT_ONCE).await.len(), limits::WEBHOOK_AT_ONCE);
-    assert_eq!(served.log.notices("slow", 100).await.unwrap().len(), runs);
+    assert_eq!(served.log.outbox("slow", 100).await.unwrap().len(), runs);
     served.stopped().await;
 }
 
@@ -46,7 +46,7 @@ async fn a_target_that_drips_has_no_more_time_than_one_that_is_silent() {
     let served = Served::with(|config| config.webhooks = vec![webhook]).await;
     served.post("/v1/runs/r/events?end=true", STARTED).await.written(1, 0);
     target.until(2).await;
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn the_body_of_an_answer_is_not_read() {
     let served = Served::with(|config| config.webhooks = vec![webhook]).await;
     served.post("/v1/runs/r/events?end=true", STARTED).await.written(1, 0);
     target.until(1).await;
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
     served.stopped().await;
 }
 
@@ -73,7 +73,7 @@ async fn an_answer_that_is_none_is_a_failure() {
     let served = Served::with(|config| config.webhooks = vec![webhook]).await;
     served.post("/v1/runs/r/events?end=true", STARTED).await.written(1, 0);
     target.until(4).await;
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
 }
 
 #[tokio::test]

@@ -7,9 +7,9 @@ mod tls;
 
 use std::time::Duration;
 
-use runwire_log::Notice;
+use runwire_log::OutboxMessage;
 use runwire_server::limits;
-use runwire_server::webhooks::NoticeKind;
+use runwire_server::webhooks::OutboxKind;
 
 use crate::harness::{COMPLETED, Served, within_timeout};
 use target::{Say, Target, status};
@@ -30,10 +30,10 @@ async fn everything(served: &Served) {
 }
 
 /// Waits until the log has of the webhook `w` what is hoped for.
-async fn until_log(served: &Served, hoped: impl Fn(&[Notice]) -> bool) -> Vec<Notice> {
+async fn until_log(served: &Served, hoped: impl Fn(&[OutboxMessage]) -> bool) -> Vec<OutboxMessage> {
     within_timeout(async {
         loop {
-            let notices = served.log.notices("w", 100).await.unwrap();
+            let notices = served.log.outbox("w", 100).await.unwrap();
             if hoped(&notices) {
                 return notices;
             }
@@ -66,7 +66,7 @@ async fn a_webhook_gets_interactions_and_ends_in_signed_messages() {
     assert_eq!(failed["data"]["error"]["code"], "x");
     assert_eq!(failed["url"], "https://runwire.example.org/v1/runs/b");
     assert!(failed.get("agent").is_none());
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
     assert_eq!(target.got().len(), 4);
     served.stopped().await;
 }
@@ -75,15 +75,15 @@ async fn a_webhook_gets_interactions_and_ends_in_signed_messages() {
 async fn each_webhook_gets_only_the_events_it_subscribed_to() {
     let (questions, ends) = (Target::start(|_| status(200)).await, Target::start(|_| status(200)).await);
     let (mut first, mut second) = (questions.webhook(), ends.webhook());
-    first.events = vec![NoticeKind::InteractionRequested];
-    second.events = vec![NoticeKind::RunCancelled, NoticeKind::RunFailed];
+    first.events = vec![OutboxKind::InteractionRequested];
+    second.events = vec![OutboxKind::RunCancelled, OutboxKind::RunFailed];
     second.name = "ends".into();
     let served = Served::with(|config| config.webhooks = vec![first, second]).await;
     everything(&served).await;
     ends.until(2).await;
     questions.until(1).await;
     for name in ["w", "ends"] {
-        within_timeout(async { while !served.log.notices(name, 9).await.unwrap().is_empty() {} }).await;
+        within_timeout(async { while !served.log.outbox(name, 9).await.unwrap().is_empty() {} }).await;
     }
     assert_eq!(
         questions.got().iter().map(target::Got::what).collect::<Vec<_>>(),
@@ -105,7 +105,7 @@ async fn a_failed_delivery_is_retried_as_the_same_message() {
     assert!(
         got.iter().all(|again| again.is_signed() && again.id() == got[0].id() && again.body == got[0].body)
     );
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
     assert_eq!(target.got().len(), 5);
 }
 
@@ -124,7 +124,7 @@ async fn a_restarted_server_delivers_what_is_queued() {
     let served = served.restarted_with(|config| config.webhooks = vec![webhook]).await;
     let got = target.until(1).await;
     assert_eq!((got[0].id(), got[0].what().as_str()), (left[0].id.as_str(), "r interaction.requested"));
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn what_never_works_is_given_up_after_all_attempts() {
     served.post("/v1/runs/r/events?end=true", STARTED).await.written(1, 0);
     let attempts = usize::try_from(limits::WEBHOOK_ATTEMPTS).unwrap();
     target.until(attempts).await;
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
     assert_eq!(target.got().len(), attempts);
 }
 

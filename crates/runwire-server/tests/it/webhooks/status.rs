@@ -1,6 +1,6 @@
 //! Delivery status of webhooks.
 
-use runwire_server::webhooks::NoticeKind;
+use runwire_server::webhooks::OutboxKind;
 use serde_json::{Value, json};
 
 use super::target::{Target, status};
@@ -79,7 +79,7 @@ async fn a_webhook_that_answers_gone_gets_nothing_more_until_the_server_restarts
     // The other one goes on; that it was told of `b` shows that `b` is noted for nobody else.
     served.post("/v1/runs/b/events?end=true", STARTED).await.written(1, 0);
     until_stands(&served, 1, |webhook| webhook["told"] == 2).await;
-    assert!(served.log.notices("w", 9).await.unwrap().is_empty());
+    assert!(served.log.outbox("w", 9).await.unwrap().is_empty());
     assert_eq!(gone.got().len(), 1);
     let back = Target::start(|_| status(200)).await;
     let webhook = back.webhook();
@@ -96,10 +96,10 @@ async fn the_openapi_document_describes_every_message() {
     everything(&served).await;
     let document = served.get("/openapi.json").await.json();
     let described = document["webhooks"].as_object().unwrap();
-    assert_eq!(described.len(), NoticeKind::ALL.len());
-    assert!(NoticeKind::ALL.iter().all(|kind| described.contains_key(kind.name())));
+    assert_eq!(described.len(), OutboxKind::ALL.len());
+    assert!(OutboxKind::ALL.iter().all(|kind| described.contains_key(kind.name())));
     let schema = &document["components"]["schemas"]["WebhookMessage"];
-    for got in target.until(NoticeKind::ALL.len()).await {
+    for got in target.until(OutboxKind::ALL.len()).await {
         let message = got.json();
         let members = message.as_object().unwrap();
         assert!(members.keys().all(|member| schema["properties"].get(member).is_some()), "{message}");

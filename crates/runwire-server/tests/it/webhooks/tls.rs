@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use runwire_log::Notice;
+use runwire_log::OutboxMessage;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -51,5 +51,5 @@ async fn a_webhook_is_reached_through_tls_if_it_is_trusted() {
     webhook.trusted = certificate.into_bytes();
     let served = served.restarted_with(|config| config.webhooks = vec![webhook]).await;
     assert!(target.until(1).await[0].is_signed());
-    until_log(&served, <[Notice]>::is_empty).await;
+    until_log(&served, <[OutboxMessage]>::is_empty).await;
 }

@@ -1,11 +1,11 @@
-//! Nodes that are written to all the time, and what must hold of it afterwards.
+//! Continuous writers on several nodes, and the invariants that hold afterwards.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{Append, FrameBatch, Log, LogError, RunKey, Target, ThreadKey};
 use tokio::task::JoinHandle;
 
@@ -21,7 +21,7 @@ impl Nodes {
         for _ in 0..nodes {
             let url = url.to_owned();
             let node =
-                tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default()).unwrap());
+                tokio::task::spawn_blocking(move || PostgresLog::open(&url, &PgOptions::default()).unwrap());
             opened.push(Arc::new(node.await.unwrap()));
         }
         Self(opened)
@@ -31,16 +31,16 @@ impl Nodes {
         self.0[node].clone()
     }
 
-    /// Writes on all nodes until it is told to stop.
+    /// Writes on all nodes until it is stopped.
     pub(super) fn write(&self) -> Writing {
-        let (told, stop) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
+        let (answers, stop) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
         let counts: Vec<Arc<AtomicUsize>> = self.0.iter().map(|_| Arc::default()).collect();
         let mut writers = Vec::new();
         for (number, node) in self.0.iter().enumerate() {
             for writer in 0..WRITERS {
                 let run =
                     if writer % 2 == 0 { "shared".to_owned() } else { format!("run-{number}-{writer}") };
-                let (node, told, stop) = (node.clone(), Arc::clone(&told), stop.clone());
+                let (node, answers, stop) = (node.clone(), Arc::clone(&answers), stop.clone());
                 let count = counts[number].clone();
                 writers.push(tokio::spawn(async move {
                     for index in 0.. {
@@ -52,17 +52,17 @@ impl Nodes {
                             assert_eq!((appended.accepted, appended.fault), (1, None));
                         });
                         count.fetch_add(usize::from(answer.is_ok()), Ordering::Relaxed);
-                        let told: &Mutex<Told> = &told;
-                        told.lock().unwrap().push((run.clone(), value, answer));
+                        let answers: &Mutex<Answers> = &answers;
+                        answers.lock().unwrap().push((run.clone(), value, answer));
                     }
                 }));
             }
         }
-        Writing { nodes: self.0.clone(), told, stop, counts, writers }
+        Writing { nodes: self.0.clone(), answers, stop, counts, writers }
     }
 }
 
-/// One frame that nobody else sends.
+/// Makes a unique frame.
 pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
     let mut frames = FrameBatch::default();
     frames.push(1, None, format!(r#"{{"type":"custom","name":"it","value":"{value}"}}"#).as_bytes());
@@ -80,21 +80,21 @@ pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
     }
 }
 
-type Told = Vec<(String, String, Result<(), LogError>)>;
+type Answers = Vec<(String, String, Result<(), LogError>)>;
 
-/// Writers that are at work.
+/// Running writers.
 pub(super) struct Writing {
     nodes: Vec<Arc<dyn Log>>,
-    told: Arc<Mutex<Told>>,
+    answers: Arc<Mutex<Answers>>,
     stop: Arc<AtomicBool>,
     /// What each node has acknowledged.
     counts: Vec<Arc<AtomicUsize>>,
     writers: Vec<JoinHandle<()>>,
 }
 
-/// What writers were told.
+/// What writers were answers.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WriteErrors {
     pub(super) refused: Vec<String>,
     pub(super) uncertain: Vec<String>,
 }
@@ -110,22 +110,22 @@ impl Writing {
 
     /// Waits until something is refused.
     pub(super) async fn is_refused(&self) {
-        while !self.told.lock().unwrap().iter().any(|(_, _, answer)| answer.is_err()) {
+        while !self.answers.lock().unwrap().iter().any(|(_, _, answer)| answer.is_err()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     /// Stops writing, and looks at what is there: what was acknowledged, once; what was refused, not at all; in one
     /// order on all nodes.
-    pub(super) async fn stop(self) -> Written {
+    pub(super) async fn stop(self) -> WriteErrors {
         self.stop.store(true, Ordering::Relaxed);
         for writer in self.writers {
             writer.await.unwrap();
         }
-        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let answers = std::mem::take(&mut *self.answers.lock().unwrap());
         let mut values: HashMap<String, HashMap<String, usize>> = HashMap::new();
-        let mut written = Written::default();
-        for (run, value, answer) in told {
+        let mut written = WriteErrors::default();
+        for (run, value, answer) in answers {
             let seen = match values.get(&run) {
                 Some(seen) => seen,
                 None => values.entry(run.clone()).or_insert(values_of(&self.nodes, &run).await),

@@ -1,25 +1,25 @@
-//! What readers see when Redis or the store is not well: everything, later.
+//! During faults of Redis or the store readers see everything, later.
 
 use runwire_engines::{Mode, Proxy, Redis};
 use runwire_log::{Log, ThreadKey};
 
-use super::stage::Stage;
+use super::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_is_killed_and_comes_back_costs_no_record() {
-    let mut stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+    let mut fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     a.write("t", 10).await;
     let mut reader = b.reader_in_place("t").await;
     let mut records = 1;
     for _ in 0..3 {
-        stage.redis.kill();
+        fixture.redis.kill();
         a.write_all("t", 10).await;
         reader.has(records + 10).await;
         b.is_told(false).await;
         a.write_all("t", 10).await;
         reader.has(records + 20).await;
-        stage.redis.restart().unwrap();
+        fixture.redis.restart().unwrap();
         a.write_all("t", 10).await;
         reader.has(records + 30).await;
         b.is_told(true).await;
@@ -27,22 +27,22 @@ async fn a_redis_that_is_killed_and_comes_back_costs_no_record() {
         records += 40;
         reader.has(records).await;
     }
-    assert!(b.figures().heals > 0);
+    assert!(b.stats().heals > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_is_paused_costs_no_record() {
-    let mut stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+    let mut fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     a.write("t", 10).await;
     let mut reader = b.reader_in_place("t").await;
-    stage.redis.pause();
+    fixture.redis.pause();
     a.write_all("t", 20).await;
     reader.has(21).await;
     b.is_told(false).await;
     a.write_all("t", 20).await;
     reader.has(41).await;
-    stage.redis.resume();
+    fixture.redis.resume();
     a.write_all("t", 20).await;
     reader.has(61).await;
     b.is_told(true).await;
@@ -52,13 +52,13 @@ async fn a_redis_that_is_paused_costs_no_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_is_flushed_again_and_again_costs_no_record() {
-    let stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     a.write("t", 10).await;
     let mut reader = b.reader("t");
     for turn in 0..40 {
         a.write("t", 10).await;
-        stage.redis.flush().unwrap();
+        fixture.redis.flush().unwrap();
         if turn % 4 == 0 {
             // One that comes just now finds an empty stream.
             reader = b.reader("t");
@@ -69,24 +69,24 @@ async fn a_redis_that_is_flushed_again_and_again_costs_no_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_redis_in_its_place_costs_no_record() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let others = [Redis::start().unwrap(), Redis::start().unwrap()];
     let (here, there) = (others[0].address(), others[1].address());
-    let a = stage.node_by(here).await;
+    let a = fixture.node_by(here).await;
     // The two never hear of each other.
-    let b = stage.node_by(there).await;
+    let b = fixture.node_by(there).await;
     a.write("t", 10).await;
     let mut reader = b.reader_in_place("t").await;
     a.write_all("t", 30).await;
     reader.has(31).await;
-    assert!(b.figures().heals > 0);
+    assert!(b.stats().heals > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_cut_off_from_redis_misses_nothing_and_hides_nothing() {
-    let stage = Stage::new();
-    let proxy = Proxy::start(stage.redis.address()).await.unwrap();
-    let (a, b) = (stage.node().await, stage.node_by(proxy.address()).await);
+    let fixture = Fixture::new();
+    let proxy = Proxy::start(fixture.redis.address()).await.unwrap();
+    let (a, b) = (fixture.node().await, fixture.node_by(proxy.address()).await);
     a.write("t", 10).await;
     let mut readers = [a.reader_in_place("t").await, b.reader_in_place("t").await];
     let mut records = 1;
@@ -117,18 +117,18 @@ async fn a_node_that_is_cut_off_from_redis_misses_nothing_and_hides_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_go_on_after_the_store_was_away() {
-    let mut stage = Stage::new();
-    let (a, b, c) = (stage.node().await, stage.node().await, stage.node_alone().await);
+    let mut fixture = Fixture::new();
+    let (a, b, c) = (fixture.node().await, fixture.node().await, fixture.node_alone().await);
     a.write("t", 10).await;
     let mut readers = [b.reader_in_place("t").await, c.reader_in_place("t").await];
     let mut records = 1;
     for turn in 0..2 {
         if turn == 0 {
-            stage.store.cut_connections().unwrap();
+            fixture.store.cut_connections().unwrap();
         } else {
-            stage.store.stop();
-            c.is(|figures| !figures.sight.up && figures.sight.error.is_some()).await;
-            stage.store.restart().unwrap();
+            fixture.store.stop();
+            c.is(|stats| !stats.poller.up && stats.poller.error.is_some()).await;
+            fixture.store.restart().unwrap();
         }
         a.write_all("t", 10).await;
         records += 10;
@@ -136,22 +136,22 @@ async fn readers_go_on_after_the_store_was_away() {
             reader.has(records).await;
         }
     }
-    c.is(|figures| figures.sight.up).await;
+    c.is(|stats| stats.poller.up).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_of_another_life_or_of_nobody_show_nothing() {
-    let stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+async fn entries_of_another_generation_or_unknown_threads_show_nothing() {
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     a.write("t", 10).await;
     let mut reader = b.reader_in_place("t").await;
     reader.has(1).await;
-    let keys = stage.redis.query(&["KEYS", "runwire:*"]).unwrap();
+    let keys = fixture.redis.query(&["KEYS", "runwire:*"]).unwrap();
     let key = keys.lines().find(|line| line.starts_with("runwire:")).unwrap().trim().to_owned();
     for entry in
         ["2 2\ngarbage", "2 2", "900 901\ngarbage", "5 5", "18446744073709551615 18446744073709551615"]
     {
-        stage.redis.query(&["PUBLISH", &key, entry]).unwrap();
+        fixture.redis.query(&["PUBLISH", &key, entry]).unwrap();
     }
     a.write_all("t", 10).await;
     reader.has(11).await;
@@ -159,16 +159,16 @@ async fn entries_of_another_life_or_of_nobody_show_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_has_lost_commits_is_followed_from_where_it_is() {
-    let stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     a.write_all("t", 5).await;
     let tail = b.log.tail(&ThreadKey::new("tenant", "t"));
     let mut head = tail.watch();
     head.wait_for(|head| head.seq == 5).await.unwrap();
     // What a server that took over without having everything looks like.
-    stage.store.query("postgres", "DELETE FROM chunk WHERE last > 3").unwrap();
-    stage.store.query("postgres", "UPDATE thread SET head = 3, version = version + 1").unwrap();
-    stage.store.query("postgres", "UPDATE run SET last_seq = 3").unwrap();
+    fixture.store.query("postgres", "DELETE FROM chunk WHERE last > 3").unwrap();
+    fixture.store.query("postgres", "UPDATE thread SET head = 3, version = version + 1").unwrap();
+    fixture.store.query("postgres", "UPDATE run SET last_seq = 3").unwrap();
     head.wait_for(|head| head.seq == 3).await.unwrap();
     assert_eq!(tail.after(3).unwrap(), []);
     assert!(tail.after(2).is_none());

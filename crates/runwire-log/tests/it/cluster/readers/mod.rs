@@ -1,5 +1,5 @@
-//! Readers on one node learn of what other nodes commit, whatever Redis does.
+//! Readers on one node see the commits of other nodes, whatever Redis does.
 
 mod faults;
+mod fixture;
 mod flow;
-mod stage;

@@ -1,0 +1,88 @@
+//! The records, outbox messages and touched heads of commands that are committed together.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use runwire_model::record::Record;
+use runwire_model::{Json, Timestamp};
+
+use super::heads::{RunHead, ThreadHead};
+use super::{Txn, TxnStore};
+use crate::cluster::EncodedBatch;
+use crate::key::ThreadKey;
+use crate::outbox::OutboxKind;
+use crate::record::StoredRecord;
+
+/// What a commit writes, beside the touched heads.
+#[derive(Default)]
+pub(crate) struct CommitBatch {
+    /// The new records, by the number of their thread.
+    pub(crate) records: HashMap<i64, ThreadRecords>,
+    pub(crate) touched_threads: HashSet<i64>,
+    pub(crate) touched_runs: HashSet<i64>,
+    /// Deleted threads; their readers are notified after the commit.
+    pub(crate) deleted: Vec<(i64, ThreadKey)>,
+    /// New outbox messages.
+    pub(crate) outbox: Vec<NewOutboxMessage>,
+}
+
+/// New records of a thread, each with the number of its run.
+pub(crate) struct ThreadRecords {
+    pub(crate) key: ThreadKey,
+    pub(crate) records: Vec<(i64, Arc<StoredRecord>)>,
+    encoded: OnceCell<Option<EncodedBatch>>,
+}
+
+impl ThreadRecords {
+    /// Encodes the records once, when all of them are there; returns `None` if there are none.
+    pub(crate) fn encoded(&self, thread: i64) -> Option<&EncodedBatch> {
+        self.encoded.get_or_init(|| EncodedBatch::encode(thread, &self.records)).as_ref()
+    }
+}
+
+/// An event for a subscriber.
+pub(crate) struct NewOutboxMessage {
+    pub(crate) subscriber: String,
+    pub(crate) run: i64,
+    pub(crate) kind: OutboxKind,
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) event: Json,
+}
+
+impl CommitBatch {
+    /// Adds a record.
+    pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<StoredRecord>) {
+        let begin =
+            || ThreadRecords { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
+        self.records.entry(thread.id).or_insert_with(begin).records.push((run, stored));
+    }
+
+    /// Lists the new records of a thread.
+    pub(super) fn records_of(&self, thread: i64) -> &[(i64, Arc<StoredRecord>)] {
+        self.records.get(&thread).map_or(&[], |pending| &pending.records)
+    }
+}
+
+impl<S: TxnStore> Txn<S> {
+    /// Adds the outbox messages of a record that is about to be added.
+    pub(super) fn queue_outbox(&mut self, run: &RunHead, record: &Record) {
+        if self.subscribers.is_empty() {
+            return;
+        }
+        for event in record.entries.iter().map(|entry| &entry.event) {
+            let Some(kind) = OutboxKind::of(&event.body) else { continue };
+            for subscriber in self.subscribers.iter().filter(|known| known.kinds.contains(&kind)) {
+                self.batch.outbox.push(NewOutboxMessage {
+                    subscriber: subscriber.name.clone(),
+                    run: run.id,
+                    kind,
+                    seq: record.seq,
+                    at: record.at,
+                    event: event.to_json(),
+                });
+            }
+        }
+    }
+}
