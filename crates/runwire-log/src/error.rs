@@ -201,8 +201,8 @@ pub struct AppendFault {
     pub problem: FrameProblem,
 }
 
-impl Fault {
-    /// Makes the fault of a frame.
+impl AppendFault {
+    /// Creates the fault of a frame.
     pub(crate) fn new(index: usize, line: u64, problem: FrameProblem) -> Self {
         Self { index, line, thread: None, run: None, problem }
     }

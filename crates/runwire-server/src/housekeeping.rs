@@ -56,7 +56,7 @@ async fn trim(state: Arc<AppState>) {
             continue;
         }
         let configured = state.config.retention;
-        let retention = runwire_log::Retention {
+        let retention = runwire_log::RetentionLimits {
             age: configured.age,
             max_bytes: configured.bytes,
             ..Default::default()

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use runwire_check::Finding;
-use runwire_log::{Breach, AppendFault, FrameProblem, LogError};
+use runwire_log::{AppendFault, Breach, FrameProblem, LogError};
 use runwire_model::dialect::{DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::framing::FramingError;

@@ -83,6 +83,15 @@ fn step_of<'f>(frame: &Seen<'f>) -> Option<Cow<'f, str>> {
     frame.text(&["name"]).or_else(|| frame.text(&["stepName"]))
 }
 
+/// Steps of another system that have one name, each inside the one before it.
+const NESTED_STEPS: usize = 8;
+
+/// Lists the keys of steps of one name, outermost first; the document's own stages do not nest.
+fn nested(step: &str) -> impl DoubleEndedIterator<Item = Cow<'_, str>> {
+    let depth = if matches!(step, "router" | "worker") { 1 } else { NESTED_STEPS };
+    (1..=depth).map(move |at| if at == 1 { step.into() } else { format!("{step}#{at}").into() })
+}
+
 impl Run {
     fn check_parts(&mut self, frame: &Seen<'_>, calls: &mut Calls, findings: &mut Vec<Finding>) {
         let call = frame.text(&["toolCallId"]);
@@ -90,14 +99,14 @@ impl Run {
             ("RUN_FINISHED" | "RUN_ERROR", _) => self.ended_by = Some(frame.kind.to_owned()),
             ("STEP_STARTED", _) => {
                 if let Some(step) = step_of(frame)
-                    && !self.steps.open(&step, frame.memory)
+                    && !nested(&step).any(|step| self.steps.open(&step, frame.memory))
                 {
                     findings.push(already_open("§3.2", "/stepName", "step", &step));
                 }
             }
             ("STEP_FINISHED", _) => {
                 if let Some(step) = step_of(frame)
-                    && !self.steps.close(&step)
+                    && !nested(&step).rev().any(|step| self.steps.close(&step))
                 {
                     findings.push(not_open("§3.2", "/stepName", "step", &step));
                 }

@@ -9,7 +9,7 @@ use runwire_client::Client;
 use runwire_client::model::Event;
 use runwire_client::write::{EngineBuilder, StreamingEngine};
 use runwire_log::Log;
-use runwire_log::sqlite::{SqliteOptions, SqliteLog};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 use runwire_server::{Config, Server};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

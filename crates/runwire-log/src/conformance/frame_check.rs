@@ -20,7 +20,7 @@ fn content(sequence: u64) -> String {
     frame(sequence, "content", r#"{"content":"x"}"#)
 }
 
-/// A stage of thinking that the document does not have.
+/// A fixture of thinking that the document does not have.
 fn odd(sequence: u64) -> String {
     frame(sequence, "thinking", r#"{"content":"x","fixture":"dreaming"}"#)
 }
@@ -130,9 +130,9 @@ pub async fn warnings_of_a_run_are_bounded(bed: &dyn Bed) {
 
 /// The limit of what the check remembers is a warning too, and refuses nothing.
 pub async fn a_check_that_cannot_remember_more_is_a_warning_once(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let social = |kind: &str, more: &str| {
-        format!(r#"{{"type":"{kind}","threadId":"t","runId":"r","messageId":"m","stage":"worker"{more}}}"#)
+        format!(r#"{{"type":"{kind}","threadId":"t","runId":"r","messageId":"m","fixture":"worker"{more}}}"#)
     };
     let called = |id: usize| {
         let call = format!(r#","toolCallId":"{id}","toolCallName":"n""#);
@@ -148,11 +148,11 @@ pub async fn a_check_that_cannot_remember_more_is_a_warning_once(bed: &dyn Bed) 
     let calls = runwire_check::limits::REMEMBERED_IDS + 2;
     let started = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#.to_owned();
     let frames: Vec<String> = std::iter::once(started).chain((0..calls).flat_map(called)).collect();
-    for (run, check) in [("strict", Check::Refuse), ("warned", Check::Warn)] {
+    for (run, check) in [("strict", CheckMode::Refuse), ("warned", CheckMode::Warn)] {
         let body = Append { dialect: Some(Dialect::SocialApp), check, ..to_run(run, &frames) };
-        let appended = stage.log.append(body).await.expect("an answer");
+        let appended = fixture.log.append(body).await.expect("an answer");
         assert_eq!(appended.fault.map(|fault| format!("{:?}", fault.problem)), None);
-        let warnings = stage.info(run).await.summary.warnings;
+        let warnings = fixture.info(run).await.summary.warnings;
         let [warning] = &warnings.first[..] else { panic!("{warnings:?}") };
         assert_eq!((warning.code.as_str(), warnings.count), (runwire_check::UNJUDGED, 1));
     }

@@ -179,74 +179,74 @@ fn named(kind: &str, session: &str, run: &str) -> String {
 
 /// Where every frame names its run, a second run of a session does not say that the first is over.
 pub async fn a_second_run_of_a_session_is_refused_and_cuts_nothing(bed: &dyn Bed) {
-    let mut stage = Stage::open(bed).await;
+    let mut fixture = Fixture::open(bed).await;
     let frames =
         [named("run.started", "s", "a"), named("text.delta", "s", "a"), named("run.started", "s", "b")];
-    let written = stage.log.append(stamped(to_tenant(&frames), "p", 0, 0)).await.expect("an answer");
+    let written = fixture.log.append(stamped(to_tenant(&frames), "p", 0, 0)).await.expect("an answer");
     let fault = written.fault.expect("a fault");
     assert_eq!((written.accepted, fault.line), (2, 3));
     let busy = LogError::ThreadBusy { thread: "s".into(), run: "a".into() };
     assert_eq!(fault.problem, FrameProblem::Log(busy));
-    stage = stage.reopen().await;
-    assert_eq!(stage.status("a").await, "running");
+    fixture = fixture.reopen().await;
+    assert_eq!(fixture.status("a").await, "running");
     let rest =
         [named("text.delta", "s", "a"), named("run.completed", "s", "a"), named("run.started", "s", "b")];
-    stage.write(stamped(to_tenant(&rest), "p", 0, 2)).await;
-    assert_eq!(owners(&stage, "s").await, ["a", "a", "a", "a", "b"]);
-    assert_eq!(stage.status("a").await, "completed");
+    fixture.write(stamped(to_tenant(&rest), "p", 0, 2)).await;
+    assert_eq!(owners(&fixture, "s").await, ["a", "a", "a", "a", "b"]);
+    assert_eq!(fixture.status("a").await, "completed");
 }
 
 /// Only the start of a Loom run names it, so that a second start says that the first run is over.
 pub async fn a_second_start_of_a_loom_session_cuts_off_the_first(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_tenant(&[start("a", "a1"), chunk("a", "A"), start("a", "a2"), reply("a", "B")])).await;
-    assert_eq!((stage.status("a1").await, stage.status("a2").await), ("failed", "completed"));
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_tenant(&[start("a", "a1"), chunk("a", "A"), start("a", "a2"), reply("a", "B")])).await;
+    assert_eq!((fixture.status("a1").await, fixture.status("a2").await), ("failed", "completed"));
 }
 
 /// Threads that are made for it hold the runs of a session side by side.
 pub async fn runs_of_a_session_lie_side_by_side_in_a_parallel_thread(bed: &dyn Bed) {
-    let mut stage = Stage::open(bed).await;
+    let mut fixture = Fixture::open(bed).await;
     let beside = |frames: &[String]| Append { parallel: true, ..to_tenant(frames) };
-    stage.write(beside(&[named("run.started", "s", "a"), named("run.started", "s", "b")])).await;
-    stage = stage.reopen().await;
-    stage.write(to_tenant(&[named("text.delta", "s", "a"), named("text.delta", "s", "b")])).await;
-    stage.write(to_tenant(&[named("run.completed", "s", "b"), named("run.completed", "s", "a")])).await;
-    assert_eq!(owners(&stage, "s").await, ["a", "b", "a", "b", "b", "a"]);
+    fixture.write(beside(&[named("run.started", "s", "a"), named("run.started", "s", "b")])).await;
+    fixture = fixture.reopen().await;
+    fixture.write(to_tenant(&[named("text.delta", "s", "a"), named("text.delta", "s", "b")])).await;
+    fixture.write(to_tenant(&[named("run.completed", "s", "b"), named("run.completed", "s", "a")])).await;
+    assert_eq!(owners(&fixture, "s").await, ["a", "b", "a", "b", "b", "a"]);
     for id in ["a", "b"] {
-        assert_eq!(stage.status(id).await, "completed");
+        assert_eq!(fixture.status(id).await, "completed");
     }
 }
 
 /// Whoever reads the refusal of one frame among many learns where it belongs.
 pub async fn a_refused_frame_is_told_with_its_thread_and_run(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(stamped(to_tenant(&side_by_side()), "q", 0, 0)).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(stamped(to_tenant(&side_by_side()), "q", 0, 0)).await;
     let frames = [chunk("b2", "x"), chunk("a", "late"), chunk("b2", "y")];
-    let written = stage.log.append(stamped(to_tenant(&frames), "q", 0, 7)).await.expect("an answer");
+    let written = fixture.log.append(stamped(to_tenant(&frames), "q", 0, 7)).await.expect("an answer");
     let fault = written.fault.expect("a fault");
     assert_eq!((fault.line, fault.problem.code()), (2, "run_closed"));
     assert_eq!((fault.thread.as_deref(), fault.run.as_deref()), (Some("a"), Some("a1")));
     // It uses up no index: whoever leaves it out goes on with the next one there.
-    stage.write(stamped(to_tenant(&frames[2..]), "q", 0, 8)).await;
-    assert_eq!(owners(&stage, "b2").await.len(), 2);
+    fixture.write(stamped(to_tenant(&frames[2..]), "q", 0, 8)).await;
+    assert_eq!(owners(&fixture, "b2").await.len(), 2);
 }
 
 /// A run is one session's: a frame of another was meant for another run.
 pub async fn a_frame_of_another_session_is_no_frame_of_the_run(bed: &dyn Bed) {
-    let mut stage = Stage::open(bed).await;
-    stage.write(stamped(to_run("r", &[start("a", "a1"), chunk("a", "A")]), "p", 0, 0)).await;
-    stage = stage.reopen().await;
+    let mut fixture = Fixture::open(bed).await;
+    fixture.write(stamped(to_run("r", &[start("a", "a1"), chunk("a", "A")]), "p", 0, 0)).await;
+    fixture = fixture.reopen().await;
     let frames = [r#"{"type":"custom","value":1}"#.to_owned(), chunk("b", "B"), chunk("a", "A")];
-    let written = stage.log.append(stamped(to_run("r", &frames), "p", 0, 2)).await.expect("an answer");
+    let written = fixture.log.append(stamped(to_run("r", &frames), "p", 0, 2)).await.expect("an answer");
     let fault = written.fault.expect("a fault");
     assert_eq!((written.accepted, fault.line), (1, 2));
     let other = LogError::OtherSession { session: "a".into(), got: "b".into() };
     assert_eq!(fault.problem, FrameProblem::Log(other));
-    stage.write(stamped(to_run("r", &frames[2..]), "p", 0, 3)).await;
+    fixture.write(stamped(to_run("r", &frames[2..]), "p", 0, 3)).await;
     // Another producer, and a new incarnation, may call the session what they like.
-    stage.write(stamped(to_run("r", &[chunk("b", "B")]), "q", 0, 0)).await;
-    stage.write(stamped(to_run("r", &[chunk("c", "C"), reply("c", "AAC")]), "p", 1, 4)).await;
-    assert_eq!(stage.status("r").await, "completed");
+    fixture.write(stamped(to_run("r", &[chunk("b", "B")]), "q", 0, 0)).await;
+    fixture.write(stamped(to_run("r", &[chunk("c", "C"), reply("c", "AAC")]), "p", 1, 4)).await;
+    assert_eq!(fixture.status("r").await, "completed");
 }
 
 /// A deleted thread takes no more frames; the other sessions of the stream go on.

@@ -217,7 +217,7 @@ fn producers_of(
             continue;
         }
         let ProducerState { decoder, routes, .. } = producer.state;
-        let mut told = Vec::new();
+        let mut transfer_routes = Vec::new();
         for route in routes {
             if let Some(to) = store.run_name(route.to)? {
                 transfer_routes.push(TransferRoute { thread: route.thread, run: route.run, to });

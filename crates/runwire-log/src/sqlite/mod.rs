@@ -260,20 +260,20 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Keeps a second server away from the store.
-/// Keeps others from a store, until it is dropped.
+/// Keeps other servers from a store until it is dropped.
 #[derive(Debug)]
-struct Lock(File);
+struct StoreLock(File);
 
-impl Drop for Lock {
+impl Drop for StoreLock {
     fn drop(&mut self) {
         // Closing the file is not enough: a program that another thread is just starting has a copy of it for a moment.
         let _ = self.0.unlock();
     }
 }
 
-fn lock(path: &Path) -> Result<Lock, OpenError> {
-    // A link to a store is that store, so the lock stands beside the file that the link names.
+/// Locks the store against a second server.
+fn lock(path: &Path) -> Result<StoreLock, SqliteOpenError> {
+    // A link to a store is that store, so the lock file is beside the file that the link names.
     let mut name = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
     name.push(".lock");
     let unusable = |error: std::io::Error| SqliteOpenError::Unusable {
@@ -283,8 +283,8 @@ fn lock(path: &Path) -> Result<Lock, OpenError> {
     let file = File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
     let file = file.map_err(unusable)?;
     match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
+        Ok(()) => Ok(StoreLock(file)),
+        Err(std::fs::TryLockError::WouldBlock) => Err(SqliteOpenError::InUse(path.to_owned())),
         Err(std::fs::TryLockError::Error(error)) => Err(unusable(error)),
     }
 }
@@ -521,11 +521,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_goes_with_its_store_though_a_program_that_is_starting_has_a_copy() {
+    fn a_lock_ends_with_its_store_even_if_a_starting_program_has_a_copy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
         let held = lock(&path).unwrap();
-        assert!(matches!(lock(&path), Err(OpenError::InUse(_))));
+        assert!(matches!(lock(&path), Err(SqliteOpenError::InUse(_))));
         let copy = held.0.try_clone().unwrap();
         drop(held);
         lock(&path).unwrap();

@@ -11,14 +11,14 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::desk::{Commit, Committer, Release};
-use super::fold::Folder;
-use super::journal::Unsealed;
-use super::read::whole_number;
-use super::retention::Trim;
+use super::connection_slot::{Commit, Committer, Release};
+use super::pending_commits::UnflushedThread;
+use super::reader::to_i64;
+use super::retention::TrimCommand;
 use super::rows::{save_run, save_thread};
-use super::tables::Tables;
-use super::{Lock, SqliteOptions};
+use super::txn_store::SqliteTxnStore;
+use super::wal_checkpointer::WalCheckpointer;
+use super::{SqliteOptions, StoreLock};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::outbox::{DeliveryOutcome, Subscriber};
@@ -92,7 +92,7 @@ pub(super) struct SqliteWriter {
     /// Dropped after the connection: it waits for that.
     _checkpointer: WalCheckpointer,
     /// Held as long as anything may be written.
-    _lock: Lock,
+    _lock: StoreLock,
 }
 
 /// Bytes of records in one row.
@@ -108,10 +108,15 @@ const QUEUE_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// Under load, one commit in this many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
-impl Writer {
-    /// Begins to write. The folder comes first, so that it goes last where this fails.
-    pub(super) fn open(folder: Folder, connection: Connection, lock: Lock, options: SqliteOptions) -> Db<Self> {
-        let tables = Tables::open(connection, &options)?;
+impl SqliteWriter {
+    /// Opens the writer. The checkpointer is the first argument, so that it is dropped last if this fails.
+    pub(super) fn open(
+        checkpointer: WalCheckpointer,
+        connection: Connection,
+        lock: StoreLock,
+        options: SqliteOptions,
+    ) -> SqliteResult<Self> {
+        let store = SqliteTxnStore::open(connection, &options)?;
         let mut writer = Self {
             txn: Txn::new(store, (options.clock)()),
             options,

@@ -42,7 +42,7 @@ impl<S: TxnStore> Txn<S> {
                 run.head.state.recall(guard);
                 (run.dirty, run.snapshot_dirty) = (true, true);
             }
-            for producer in &note.producers {
+            for producer in &state.producers {
                 let state = ProducerState { decoder: producer.decoder.clone(), ..ProducerState::default() };
                 keep_newer(&mut run.producers, &producer.name, head_of(producer, state));
             }
@@ -63,7 +63,10 @@ impl<S: TxnStore> Txn<S> {
             }
             self.heads.put_run(run);
         }
-        Ok(head_of(note, ProducerState { decoder: note.decoder.clone(), routes, ..ProducerState::default() }))
+        Ok(head_of(
+            state,
+            ProducerState { decoder: state.decoder.clone(), routes, ..ProducerState::default() },
+        ))
     }
 }
 

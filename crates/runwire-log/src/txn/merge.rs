@@ -134,7 +134,7 @@ impl<S: TxnStore> Txn<S> {
         })?;
         Ok(written.map(|mut appended| {
             if appended.accepted > 0 {
-                producer.speech.written_at = Some(self.now.0);
+                producer.state.written_at = Some(self.now.0);
             }
             producer::keep(&mut row.producers, name, producer);
             if let Some(silent) = silent.filter(|_| row.producers.len() > limits::TENANT_PRODUCERS) {

@@ -86,7 +86,7 @@ pub(crate) fn session_of(
         return Ok(None);
     };
     let writer = checking.writer_of(run);
-    match &producer.speech.session {
+    match &producer.state.session {
         Some(known) if known.writer == writer && known.id == got => Ok(None),
         Some(known) if known.writer == writer => {
             Err(LogError::OtherSession { session: known.id.clone(), got: got.to_owned() })
@@ -140,7 +140,7 @@ fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecid
             },
             Err(fault) if undecided.is_none() => {
                 let problem = FrameProblem::Decode(DecodeError::Frame(fault));
-                return Err(Undecided::AppendFault(AppendFault::new(index, frame.line, problem)));
+                return Err(Undecided::Fault(AppendFault::new(index, frame.line, problem)));
             }
             Err(_) => break,
         }

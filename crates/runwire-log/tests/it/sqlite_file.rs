@@ -7,8 +7,8 @@ use std::time::Duration;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{SqliteLog, SqliteOpenError, SqliteOptions};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, OutboxKind, Retention, RunKey, Stamp, Subscriber, Target, ThreadKey,
-    limits,
+    Append, FrameBatch, Log, LogError, OutboxKind, RetentionLimits, RunKey, Stamp, Subscriber, Target,
+    ThreadKey, limits,
 };
 use rusqlite::Connection;
 
@@ -189,7 +189,7 @@ async fn a_new_producer_of_a_tenant_takes_the_place_of_one_that_was_silent_for_a
         let frame = format!(r#"{{"type":"run.started","thread_id":"{name}","run_id":"{name}"}}"#);
         Append { target: Target::Tenant("tenant".into()), stamp, ..append("", &[&frame]) }
     };
-    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(as_producer("first")).await.unwrap();
     log.close().await;
     // As many as there may be; one has not written for long.
@@ -201,7 +201,7 @@ async fn a_new_producer_of_a_tenant_takes_the_place_of_one_that_was_silent_for_a
                json_object('decoder', NULL, 'written_at', CASE n WHEN 7 THEN 1 ELSE ?2 END) FROM n";
     connection.execute(sql, rusqlite::params![limits::TENANT_PRODUCERS - 1, now as i64]).unwrap();
     let names = "SELECT group_concat(name) FROM producer WHERE name IN ('p6', 'p7', 'new') ORDER BY name";
-    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     // A frame that is refused takes nobody's place.
     let bad = Append { frames: append("", &[r#"{"type":"run.started"}"#]).frames, ..as_producer("new") };
     assert!(log.append(bad).await.unwrap().fault.is_some());
@@ -329,7 +329,7 @@ async fn rows_of_deleted_and_trimmed_threads_are_removed_also_across_a_restart()
 async fn more_runs_than_the_cache_holds_lose_nothing() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
-    let runs = limits::HEADS_AT_HAND + 500;
+    let runs = limits::CACHED_HEADS + 500;
     for round in 0..2 {
         let mut writers = Vec::new();
         for writer in 0..16 {

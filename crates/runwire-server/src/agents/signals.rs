@@ -100,7 +100,7 @@ impl RecordFollower {
     }
 
     /// Reads the store after the backoff.
-    async fn read(&mut self) -> Result<Page, LogError> {
+    async fn read(&mut self) -> Result<RecordPage, LogError> {
         self.backoff.wait().await;
         let page = self.log.read(&self.thread, self.at).await;
         match &page {

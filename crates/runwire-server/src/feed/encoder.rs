@@ -58,7 +58,7 @@ struct RunEncoder {
     from: u64,
     /// The record of the last checkpoint.
     checkpoint_seq: u64,
-    known: KnownState,
+    known: StateCache,
 }
 
 impl FeedEncoder {
@@ -102,7 +102,7 @@ impl FeedEncoder {
                 first_seq,
                 from,
                 checkpoint_seq,
-                known: KnownState::default(),
+                known: StateCache::default(),
             };
             feed_encoder.runs.insert(run, run_encoder);
         }
@@ -203,7 +203,7 @@ impl FeedEncoder {
             first_seq: seq,
             from: seq,
             checkpoint_seq: seq,
-            known: KnownState::default(),
+            known: StateCache::default(),
         });
         if seq < run.from {
             return Ok(());

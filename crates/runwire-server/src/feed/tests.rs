@@ -285,7 +285,8 @@ async fn resuming_after_any_cursor_of_any_vector_in_any_dialect_gives_exactly_th
                 let label =
                     |at: FeedCursor| format!("{} in {form:?} of {:?} after {at}", case.label, key.run);
                 assert_same(&store.rest(&key, FeedCursor::START).await, &all, || label(FeedCursor::START));
-                let mut cursors = cursors_of(&all, form.map_or(0, ReadFormat::first_frame), records.len() as u64);
+                let mut cursors =
+                    cursors_of(&all, form.map_or(0, ReadFormat::first_frame), records.len() as u64);
                 if form.is_some_and(|form| form != ReadFormat::new(form.dialect)) {
                     // Bare and past the end they mean the same as in the native form.
                     cursors.truncate(all.len());

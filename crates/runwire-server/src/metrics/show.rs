@@ -18,12 +18,12 @@ use crate::{AppState, limits};
 pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &'static str); 2], String) {
     // Scrapers have short timeouts.
     let stats = tokio::time::timeout(limits::FIGURES_TIME, state.log.stats()).await;
-    let figures = figures.ok().and_then(Result::ok);
+    let stats = stats.ok().and_then(Result::ok);
     let mut text = PrometheusText::default();
     state.metrics.write(&mut text);
-    text.gauge("runwire_store_up", "Whether the store answers.", u8::from(figures.is_some()));
-    if let Some(figures) = &figures {
-        write_log_metrics(&mut text, figures);
+    text.gauge("runwire_store_up", "Whether the store answers.", u8::from(stats.is_some()));
+    if let Some(stats) = &stats {
+        write_log_metrics(&mut text, stats);
     }
     write_cluster_metrics(&mut text, &state.log.node_stats());
     let agents = state.agents.load();
@@ -33,7 +33,7 @@ pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &
         agents.open,
     );
     text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.running);
-    state.webhooks.write_metrics(&mut text, figures.as_ref());
+    state.webhooks.write_metrics(&mut text, stats.as_ref());
     ([(CONTENT_TYPE, MEDIA_TYPE), (CACHE_CONTROL, "no-store")], text.finish())
 }
 
@@ -73,14 +73,14 @@ impl Metrics {
 fn write_log_metrics(text: &mut PrometheusText, stats: &LogStats) {
     let name = "runwire_runs_open";
     text.family(name, "gauge", "Runs that have not ended, by status.");
-    let open = [("pending", figures.pending), ("running", figures.running), ("suspended", figures.suspended)];
+    let open = [("pending", stats.pending), ("running", stats.running), ("suspended", stats.suspended)];
     for (status, count) in open {
         text.sample(name, &[("status", status)], count);
     }
-    text.gauge("runwire_interactions_open", "Questions that wait for a person.", figures.interactions);
-    text.gauge("runwire_store_bytes", "Bytes that the store takes on disk.", figures.store_bytes);
+    text.gauge("runwire_interactions_open", "Questions that wait for a person.", stats.interactions);
+    text.gauge("runwire_store_bytes", "Bytes that the store takes on disk.", stats.store_bytes);
 
-    let written = &figures.written;
+    let written = &stats.written;
     text.counter("runwire_records_written_total", "Records that were written.", written.records);
     text.counter("runwire_events_written_total", "Events that those records mean.", written.events);
     let help = "Bytes of the frames that those records keep.";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::request::Parts;
-use runwire_log::{ReadFormat, LogError, RunInfo, RunKey, ThreadKey};
+use runwire_log::{LogError, ReadFormat, RunInfo, RunKey, ThreadKey};
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
 use super::accept::{self, ResponseFormat};

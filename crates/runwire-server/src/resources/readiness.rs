@@ -18,11 +18,11 @@ pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Va
         return Err(Problem::new("shutting_down", "the server is stopping"));
     }
     let Health { store, tail } = state.log.health().await;
-    let tail_shown = tail.as_ref().map(|tail| shown(tail, |away| &away.reason));
+    let tail_shown = tail.as_ref().map(|tail| shown(tail, |outage| &outage.reason));
     // The store's error may contain files, hosts and users: it is for the server's log only.
     let store_shown = shown(&store, |_| "the server's log says why");
-    if let Some(away) = store.away {
-        log_store_failure(&away.reason);
+    if let Some(outage) = store.outage {
+        log_store_failure(&outage.reason);
         let problem = Problem::new("store_unavailable", format!("{} is away", store.kind));
         return Err(problem.with("ready", false).with("store", store_shown).with_some("tail", tail_shown));
     }
@@ -31,12 +31,12 @@ pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Va
     Ok(Json(Value::Object(members)))
 }
 
-fn shown(Dependency { kind, outage: away }: &Dependency, why: impl Fn(&Outage) -> &str) -> Value {
-    match away {
+fn shown(Dependency { kind, outage }: &Dependency, why: impl Fn(&Outage) -> &str) -> Value {
+    match outage {
         None => json!({"kind": kind, "state": "up"}),
-        Some(away) => {
-            let mut shown = json!({"kind": kind, "state": "away", "reason": why(away)});
-            if let Some(since) = away.since.and_then(written) {
+        Some(outage) => {
+            let mut shown = json!({"kind": kind, "state": "away", "reason": why(outage)});
+            if let Some(since) = outage.since.and_then(written) {
                 shown["since"] = since.into();
             }
             shown

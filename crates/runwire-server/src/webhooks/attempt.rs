@@ -28,7 +28,11 @@ pub(super) enum Outcome {
 const AGENT: &str = concat!("runwire/", env!("CARGO_PKG_VERSION"));
 
 /// Posts a notice. Redirects are not followed, and the body of the response is not read.
-pub(super) async fn attempt(client: &WebhookHttpClient, webhook: &Webhook, notice: &OutboxMessage) -> Outcome {
+pub(super) async fn attempt(
+    client: &WebhookHttpClient,
+    webhook: &Webhook,
+    notice: &OutboxMessage,
+) -> Outcome {
     let failed = |why: String| Outcome::Failed { why, wait: None };
     if !webhook.allow_private
         && let Err(private) = address::check(&webhook.url)

@@ -1,4 +1,4 @@
-//! The delivery worker of a webhook: takes due notices from the outbox in the log and delivers several at a time.
+//! The delivery worker of a webhook: takes due messages from the outbox in the log and delivers several at a time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const DUTY_POLL_TIME: Duration = Duration::from_secs(1);
 /// Delay before a retry after an error of the log.
 const STORE_RETRY_TIME: Duration = Duration::from_secs(1);
 
-/// Delivers notices to one webhook.
+/// Delivers messages to one webhook.
 pub(super) struct DeliveryWorker {
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) tracked: Arc<TrackedWebhook>,
@@ -57,20 +57,20 @@ impl DeliveryWorker {
                         tracing::warn!(webhook = name, %error, "cannot read the outbox of a webhook");
                         wait = STORE_RETRY_TIME;
                     }
-                    Ok(notices) => {
-                        for notice in notices {
-                            if in_flight.contains(&notice.number) {
+                    Ok(messages) => {
+                        for message in messages {
+                            if in_flight.contains(&message.number) {
                                 continue;
                             }
-                            if !notice.wait.is_zero() {
-                                wait = wait.min(notice.wait);
+                            if !message.wait.is_zero() {
+                                wait = wait.min(message.wait);
                                 break;
                             }
                             if in_flight.len() == limits::WEBHOOK_AT_ONCE {
                                 break;
                             }
-                            in_flight.insert(notice.number);
-                            deliveries.push(self.deliver(&client, notice));
+                            in_flight.insert(message.number);
+                            deliveries.push(self.deliver(&client, message));
                         }
                     }
                 }
@@ -79,7 +79,7 @@ impl DeliveryWorker {
                 Some(done) = deliveries.next() => {
                     in_flight.remove(&done);
                 }
-                changed = noticed.changed() => {
+                changed = outbox_changed.changed() => {
                     if changed.is_err() {
                         return;
                     }
@@ -89,12 +89,12 @@ impl DeliveryWorker {
         }
     }
 
-    /// Attempts a delivery, records its outcome in the log, and returns the number of the notice.
-    async fn deliver(&self, client: &WebhookHttpClient, notice: OutboxMessage) -> u64 {
-        let outcome = attempt(client, &self.tracked.webhook, &notice).await;
-        let (webhook, run, event) = (&self.tracked.webhook.name, &*notice.run.id, notice.kind.name());
-        let attempts = notice.attempts + 1;
-        let told = match outcome {
+    /// Attempts a delivery, records its outcome in the log, and returns the number of the message.
+    async fn deliver(&self, client: &WebhookHttpClient, message: OutboxMessage) -> u64 {
+        let outcome = attempt(client, &self.tracked.webhook, &message).await;
+        let (webhook, run, event) = (&self.tracked.webhook.name, &*message.run.id, message.kind.name());
+        let attempts = message.attempts + 1;
+        let delivered = match outcome {
             Outcome::Delivered => {
                 tracing::debug!(webhook, run, event, attempts, "delivered a webhook message");
                 self.tracked.record_success();
@@ -110,26 +110,26 @@ impl DeliveryWorker {
                 DeliveryOutcome::Done
             }
             Outcome::Failed { why, wait } => {
-                let own = backoff(self.tracked.webhook.retry_time, notice.attempts, fastrand::f64());
+                let own = backoff(self.tracked.webhook.retry_time, message.attempts, fastrand::f64());
                 // A webhook may ask for a longer delay, not for a shorter one.
                 let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_MAX_RETRY_TIME)));
                 tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "a webhook delivery failed");
                 self.tracked.record_failure(&why, false);
-                DeliveryOutcome::Again(wait)
+                DeliveryOutcome::Retry(wait)
             }
         };
-        if let Err(error) = self.webhooks.log.mark_delivered(notice.number, told).await {
+        if let Err(error) = self.webhooks.log.mark_delivered(message.number, delivered).await {
             tracing::warn!(webhook, run, event, %error, "cannot record a webhook delivery; it may be repeated");
             tokio::time::sleep(STORE_RETRY_TIME).await;
         }
-        notice.number
+        message.number
     }
 
-    /// Deletes notices that other nodes have queued for a gone webhook: they do not know that it is gone.
+    /// Deletes messages that other nodes have queued for a gone webhook: they do not know that it is gone.
     async fn discard(&self) {
         let (log, name) = (&self.webhooks.log, &self.tracked.webhook.name);
-        for notice in log.outbox(name, limits::LIST_ITEMS).await.unwrap_or_default() {
-            if log.mark_delivered(notice.number, DeliveryOutcome::Done).await.is_err() {
+        for message in log.outbox(name, limits::LIST_ITEMS).await.unwrap_or_default() {
+            if log.mark_delivered(message.number, DeliveryOutcome::Done).await.is_err() {
                 return;
             }
         }

@@ -101,10 +101,10 @@ struct FailureView {
 
 impl Webhooks {
     /// Returns the status of each webhook.
-    pub(crate) fn views(&self, stats: &LogStats) -> Vec<WebhookView> {
+    pub(crate) fn views(&self, log_stats: &LogStats) -> Vec<WebhookView> {
         let view = |tracked: &std::sync::Arc<TrackedWebhook>| {
             let (stats, webhook) = (tracked.stats().clone(), &tracked.webhook);
-            let (waiting, retrying) = queued_for(stats, &webhook.name);
+            let (waiting, retrying) = queued_for(log_stats, &webhook.name);
             let failure =
                 |failure: Failure| FailureView { at: failure.at.to_string(), reason: failure.reason };
             WebhookView {
@@ -125,7 +125,7 @@ impl Webhooks {
     }
 
     /// Writes the status as metrics; the queues only if the log's stats are known.
-    pub(crate) fn write_metrics(&self, text: &mut PrometheusText, stats: Option<&LogStats>) {
+    pub(crate) fn write_metrics(&self, text: &mut PrometheusText, log_stats: Option<&LogStats>) {
         let all_stats: Vec<_> =
             self.all.iter().map(|tracked| (tracked.webhook.name.as_str(), tracked.stats().clone())).collect();
         let mut family = |name: &str, kind: &str, help: &str, value: &dyn Fn(&str, &DeliveryStats) -> u64| {
@@ -134,9 +134,11 @@ impl Webhooks {
                 text.sample(name, &[("webhook", webhook)], value(webhook, stats));
             }
         };
-        if let Some(figures) = figures {
+        if let Some(log_stats) = log_stats {
             let help = "Messages queued for a webhook.";
-            family("runwire_webhook_messages_waiting", "gauge", help, &|name, _| queued_for(figures, name).0);
+            family("runwire_webhook_messages_waiting", "gauge", help, &|name, _| {
+                queued_for(log_stats, name).0
+            });
         }
         let help = "Messages delivered to a webhook.";
         family("runwire_webhook_messages_told_total", "counter", help, &|_, stats| stats.delivered);
@@ -150,8 +152,8 @@ impl Webhooks {
 }
 
 fn queued_for(stats: &LogStats, name: &str) -> (u64, u64) {
-    let waiting = stats.waiting.iter().find(|waiting| waiting.subscriber == name);
-    waiting.map_or((0, 0), |waiting| (waiting.outbox, waiting.tried))
+    let backlog = stats.backlog.iter().find(|backlog| backlog.subscriber == name);
+    backlog.map_or((0, 0), |backlog| (backlog.messages, backlog.retried))
 }
 
 /// Returns scheme, host and port of a URL, without its secrets.

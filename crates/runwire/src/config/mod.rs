@@ -175,7 +175,7 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
     let AllowedHosts(allowed_hosts) = layers.take("allowed_hosts", hosts, AllowedHosts::default());
     let store =
         layers.take("store", flags.store.clone().map(|value| ("--store", value)), StoreUrl::default());
-    if let StoreUrl::PostgresLog(address) = &store
+    if let StoreUrl::Postgres(address) = &store
         && let Err(error) = PostgresLog::check_address(address.expose())
     {
         let hint = "it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, and parameters follow a `?`";

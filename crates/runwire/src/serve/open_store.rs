@@ -22,7 +22,7 @@ const ATTEMPTS_PER_LOG_LINE: u32 = 5;
 /// Opens the configured store.
 pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
     match settings.store.clone() {
-        StoreUrl::SqliteLog(path) => {
+        StoreUrl::Sqlite(path) => {
             let options = sqlite::SqliteOptions {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
@@ -31,7 +31,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
             };
             Ok(Arc::new(run_blocking(move || SqliteLog::open(&path, options)).await??))
         }
-        StoreUrl::PostgresLog(address) => {
+        StoreUrl::Postgres(address) => {
             let options = postgres::PgOptions {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
@@ -49,8 +49,8 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
 /// Migrates the store, and returns its former and new version.
 pub(crate) async fn migrate(store: &StoreUrl) -> Result<Migrated, Failure> {
     match store.clone() {
-        StoreUrl::SqliteLog(path) => Ok(run_blocking(move || SqliteLog::migrate(&path)).await??),
-        StoreUrl::PostgresLog(address) => with_retries(&address, PostgresLog::migrate).await,
+        StoreUrl::Sqlite(path) => Ok(run_blocking(move || SqliteLog::migrate(&path)).await??),
+        StoreUrl::Postgres(address) => with_retries(&address, PostgresLog::migrate).await,
     }
 }
 

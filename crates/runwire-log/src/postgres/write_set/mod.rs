@@ -113,7 +113,7 @@ impl WriteSet {
             for (name, producer) in thread.producers.iter().filter(|(_, producer)| producer.dirty) {
                 set.producers.add("thread", *id, name, producer)?;
             }
-            thread.forgotten.drain(..).for_each(|name| flushed.producers.forget(*id, name));
+            thread.forgotten.drain(..).for_each(|name| set.producers.forget(*id, name));
         }
         for (thread, pending) in &txn.batch.records {
             if let Some(batch) = pending.encoded(*thread).filter(|_| !set.deleted.contains(thread)) {

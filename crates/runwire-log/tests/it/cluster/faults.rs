@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::Postgres as Engine;
-use runwire_log::transfer::{ImportProblem, TransferItem, ExportRequest};
 use runwire_log::postgres::{PgOptions, PostgresLog};
+use runwire_log::transfer::{ExportRequest, ImportProblem, TransferItem};
 use runwire_log::{
     Append, FrameBatch, Log, LogError, NewRun, NewThread, RunKey, Stamp, Target, ThreadKey, limits,
 };

@@ -91,7 +91,7 @@ async fn check_settled(
     answer: &Answer,
 ) -> Result<(), Problem> {
     let winner = state.log.interaction(key, &answer.interaction_id).await?.answer;
-    let Some(winner) = winner.filter(|winner| !answer.is(winner)) else { return Ok(()) };
+    let Some(winner) = winner.filter(|winner| !answer.equals(winner)) else { return Ok(()) };
     let (winner, status) = (Box::new(winner), run.status);
     Err(match status.is_closed() {
         true => LogError::RunClosed { run: run.run_id.clone(), status, answer: Some(winner) },

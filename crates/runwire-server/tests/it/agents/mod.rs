@@ -54,7 +54,8 @@ async fn a_name_that_is_no_agent_is_a_label_of_a_pushed_run() {
 
 #[tokio::test]
 async fn a_label_similar_to_an_agent_gets_a_hint_and_a_run_without_a_producer_fails() {
-    let options = runwire_log::sqlite::SqliteOptions { lease: Duration::from_millis(50), ..Default::default() };
+    let options =
+        runwire_log::sqlite::SqliteOptions { lease: Duration::from_millis(50), ..Default::default() };
     let served = Served::with_store(options, |config| config.agents = demos(true)).await;
     let hint_of = async |run: &str, agent: &str| {
         let words = json!({"run_id": run, "agent": agent}).to_string();
