@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::command::TaskError;
-use tree::Tree;
+use tree::SourceTree;
 
 /// Longer Rust files get a warning.
 const LONG_FILE_LINES: usize = 700;
@@ -33,7 +33,7 @@ const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Checks the tree in `root`: prints every finding, and fails if one is an error.
 pub(crate) fn run(root: &Path) -> Result<(), TaskError> {
-    let tree = Tree::read(root)?;
+    let tree = SourceTree::read(root)?;
     let findings: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.check)(&tree)).collect();
     for finding in &findings {
         println!("{finding}");
@@ -51,7 +51,7 @@ struct Rule {
     /// Its name in the tests.
     #[cfg_attr(not(test), expect(dead_code, reason = "only the tests look a rule up"))]
     name: &'static str,
-    check: fn(&Tree) -> Vec<Finding>,
+    check: fn(&SourceTree) -> Vec<Finding>,
 }
 
 const RULES: &[Rule] = &[
@@ -102,7 +102,7 @@ impl fmt::Display for Finding {
 
 /// Checks each line of the files that `wanted` selects; `problem` returns a message for a bad line.
 fn check_lines(
-    tree: &Tree,
+    tree: &SourceTree,
     wanted: impl Fn(&str) -> bool,
     problem: impl Fn(&str) -> Option<String>,
 ) -> Vec<Finding> {
@@ -117,7 +117,7 @@ fn check_lines(
 }
 
 /// Warns of long Rust files, except generated ones.
-fn long_files(tree: &Tree) -> Vec<Finding> {
+fn long_files(tree: &SourceTree) -> Vec<Finding> {
     tree.files()
         .filter(|(path, text)| {
             path.ends_with(".rs") && !text.lines().take(5).any(|line| line.contains("@generated"))
@@ -133,7 +133,7 @@ fn long_files(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-fn unfinished_code(tree: &Tree) -> Vec<Finding> {
+fn unfinished_code(tree: &SourceTree) -> Vec<Finding> {
     check_lines(
         tree,
         |path| path.ends_with(".rs"),
@@ -148,7 +148,7 @@ fn unfinished_code(tree: &Tree) -> Vec<Finding> {
     )
 }
 
-fn machine_paths(tree: &Tree) -> Vec<Finding> {
+fn machine_paths(tree: &SourceTree) -> Vec<Finding> {
     // Recorded runs have paths of the machine that recorded them.
     let is_recorded =
         |path: &str| path.ends_with(".json") && (path.starts_with("vectors/") || path.contains("/test/"));
@@ -173,7 +173,7 @@ fn machine_paths(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Lock files must not name a registry, to work with any mirror.
-fn lock_files(tree: &Tree) -> Vec<Finding> {
+fn lock_files(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = check_lines(
         tree,
         |path| has_name(path, "Cargo.lock"),
@@ -194,7 +194,7 @@ fn lock_files(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Every crate inherits the workspace's lints, unless it is a workspace itself.
-fn crate_lints(tree: &Tree) -> Vec<Finding> {
+fn crate_lints(tree: &SourceTree) -> Vec<Finding> {
     tree.files()
         .filter(|(path, text)| {
             let has_table = |name: &str| text.lines().any(|line| line.trim_end() == name);
@@ -209,14 +209,14 @@ fn crate_lints(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-fn trailing_white_space(tree: &Tree) -> Vec<Finding> {
+fn trailing_white_space(tree: &SourceTree) -> Vec<Finding> {
     check_lines(tree, is_source, |line| {
         line.ends_with(char::is_whitespace).then(|| "white space at the end of the line".to_owned())
     })
 }
 
 /// Doc comments open with what the thing does; "Tells" and "Gives" are "Returns", "Prints" or "Reports".
-fn doc_comments(tree: &Tree) -> Vec<Finding> {
+fn doc_comments(tree: &SourceTree) -> Vec<Finding> {
     check_lines(
         tree,
         |path| [".rs", ".ts", ".tsx"].iter().any(|extension| path.ends_with(extension)),

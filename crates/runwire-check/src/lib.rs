@@ -25,7 +25,7 @@ pub use finding::{Finding, Severity};
 pub use order::AFTER_END;
 
 use crate::nearest::nearest;
-use members::{Blind, Members};
+use members::{Blind, FrameMembers};
 use order::{Memory, Order, Seen};
 use schema::Schema;
 
@@ -44,7 +44,7 @@ pub enum Side {
 
 /// A frame that is one JSON object within the limits of the model.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame<'a> {
+pub struct CheckedFrame<'a> {
     /// The name that SSE carried.
     pub name: Option<&'a str>,
     /// Its bytes.
@@ -109,11 +109,11 @@ impl CheckState {
     ///
     /// The writer is any number that changes where another one goes on with the run, or the same one after a person's
     /// answer: it may count from the start, and say again that the run begins.
-    pub fn check(&mut self, frame: Frame<'_>, writer: u64, side: Side) -> Vec<Finding> {
+    pub fn check(&mut self, frame: CheckedFrame<'_>, writer: u64, side: Side) -> Vec<Finding> {
         let Ok(text) = std::str::from_utf8(frame.data) else { return Vec::new() };
         let dialect = self.dialect();
         let schema = Schema::of(dialect, side);
-        let mut members = Members::new();
+        let mut members = FrameMembers::new();
         // The kind decides which part of the schema applies.
         let kind = peek_kind(dialect, text);
         let kind = kind.and_then(|kind| schema.look(&kind).map(|look| (kind, look)));
@@ -157,9 +157,9 @@ impl CheckState {
     fn check_shape(
         &self,
         schema: &Schema,
-        frame: Frame<'_>,
+        frame: CheckedFrame<'_>,
         kind: &str,
-        members: &Members<'_>,
+        members: &FrameMembers<'_>,
         findings: &mut Vec<Finding>,
     ) {
         let Some(value) = parse(frame.data) else { return };
@@ -186,7 +186,7 @@ impl CheckState {
     }
 
     /// Returns which part of the document, if any, a frame is of.
-    fn form(&self, schema: &Schema, name: Option<&str>, kind: &str, members: &Members<'_>) -> Shape {
+    fn form(&self, schema: &Schema, name: Option<&str>, kind: &str, members: &FrameMembers<'_>) -> Shape {
         let has = |key: &str| members.at(&[key]).is_some();
         match self.dialect() {
             Dialect::StreamingEngine if !has("metadata") && LEGACY_EVENTS.contains(&kind) => {
@@ -237,7 +237,7 @@ impl CheckState {
     }
 }
 
-/// Tells that from here on not everything is found.
+/// Returns that from here on not everything is found.
 fn unjudged(ids: usize) -> Finding {
     let message = format!(
         "there are more than {ids} ids of one kind to remember; from here on the check may miss an end without a \
@@ -269,7 +269,7 @@ const LEFT_OUT: &[(Dialect, &str, &str)] = &[
 const CHUNKS: &[&str] = &["TEXT_MESSAGE_CHUNK", "TOOL_CALL_CHUNK", "REASONING_MESSAGE_CHUNK"];
 
 /// Returns the kind of event that a frame is: its type, or what the dialect has in its place.
-fn kind_of<'a>(dialect: Dialect, name: Option<&'a str>, members: &Members<'a>) -> Cow<'a, str> {
+fn kind_of<'a>(dialect: Dialect, name: Option<&'a str>, members: &FrameMembers<'a>) -> Cow<'a, str> {
     let text = |key: &str| members.text(&[key]);
     match dialect {
         Dialect::EasyflowChat => match (text("domain"), text("type")) {
@@ -311,9 +311,9 @@ fn is_same_family(one: Dialect, other: Dialect) -> bool {
 }
 
 /// Returns the section of a document that describes what a frame is, for whoever finds more in it.
-pub fn section_of(dialect: Dialect, frame: Frame<'_>) -> Option<String> {
+pub fn section_of(dialect: Dialect, frame: CheckedFrame<'_>) -> Option<String> {
     let text = std::str::from_utf8(frame.data).ok()?;
-    let mut members = Members::default();
+    let mut members = FrameMembers::default();
     members::walk(text, &mut members, &mut Blind, ());
     Schema::of(dialect, Side::Reader).section_of_kind(&kind_of(dialect, frame.name, &members))
 }

@@ -12,7 +12,7 @@ const MOST_LEVELS: usize = 256;
 
 /// The members of a frame.
 #[derive(Debug, Default)]
-pub(crate) struct Members<'a> {
+pub(crate) struct FrameMembers<'a> {
     all: Vec<Member<'a>>,
 }
 
@@ -25,7 +25,7 @@ struct Member<'a> {
     value: &'a str,
 }
 
-impl<'a> Members<'a> {
+impl<'a> FrameMembers<'a> {
     /// Makes room for the members of a usual frame.
     pub(crate) fn new() -> Self {
         Self { all: Vec::with_capacity(16) }
@@ -109,7 +109,7 @@ impl<'a> Visit<'a> for Blind {
 /// Walks a frame that is known to be JSON, and gathers its members; `false` means that it could not be walked.
 pub(crate) fn walk<'a, V: Visit<'a>>(
     text: &'a str,
-    members: &mut Members<'a>,
+    members: &mut FrameMembers<'a>,
     visit: &mut V,
     place: V::Place,
 ) -> bool {
@@ -120,8 +120,13 @@ pub(crate) fn walk<'a, V: Visit<'a>>(
 /// Finds two members of the frame itself without a look at the others, and stops as soon as both are found.
 pub(crate) fn peek<'a>(text: &'a str, keys: [&str; 2]) -> [Option<&'a str>; 2] {
     let mut found = [None; 2];
-    let mut walk =
-        Walk { text, bytes: text.as_bytes(), at: 0, members: &mut Members::default(), visit: &mut Blind };
+    let mut walk = Walk {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        members: &mut FrameMembers::default(),
+        visit: &mut Blind,
+    };
     let mut next = || {
         if !matches!(walk.skip_space()?, b'{' | b',') {
             return None;
@@ -154,7 +159,7 @@ struct Walk<'a, 'w, V: Visit<'a>> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    members: &'w mut Members<'a>,
+    members: &'w mut FrameMembers<'a>,
     visit: &'w mut V,
 }
 
@@ -283,7 +288,7 @@ impl<'a, V: Visit<'a>> Walk<'a, '_, V> {
             return Some(());
         }
         loop {
-            // Members of elements are not looked up by any rule: they are beyond the levels that are remembered.
+            // FrameMembers of elements are not looked up by any rule: they are beyond the levels that are remembered.
             self.value(inner, None, level.max(LEVELS) + 1)?;
             match self.skip_space()? {
                 b',' => self.at += 1,
@@ -300,8 +305,8 @@ impl<'a, V: Visit<'a>> Walk<'a, '_, V> {
 mod tests {
     use super::*;
 
-    fn members(text: &str) -> Members<'_> {
-        let mut members = Members::default();
+    fn members(text: &str) -> FrameMembers<'_> {
+        let mut members = FrameMembers::default();
         assert!(walk(text, &mut members, &mut Blind, ()), "{text}");
         members
     }
@@ -327,7 +332,7 @@ mod tests {
     fn what_is_no_json_is_given_up_and_not_guessed() {
         for text in ["", "{", r#"{"a"#, r#"{"a":"#, r#"{"a":1"#, r#"{"a" 1}"#, r#"{a:1}"#, "[1", r#"{"a":"\"#]
         {
-            assert!(!walk(text, &mut Members::default(), &mut Blind, ()), "{text}");
+            assert!(!walk(text, &mut FrameMembers::default(), &mut Blind, ()), "{text}");
         }
     }
 }

@@ -514,7 +514,7 @@ mod tests {
     use runwire_model::dialect::Dialect;
 
     use crate::Side;
-    use crate::members::{self, Members};
+    use crate::members::{self, FrameMembers};
     use crate::schema::Schema;
 
     #[test]
@@ -555,7 +555,7 @@ mod tests {
         for (dialect, kind, frame) in frames {
             let mut look = Schema::of(dialect, Side::Producer).look(kind).unwrap();
             let root = look.root();
-            assert!(members::walk(frame, &mut Members::default(), &mut look, root));
+            assert!(members::walk(frame, &mut FrameMembers::default(), &mut look, root));
             assert!(look.is_sure(), "{frame}");
         }
     }

@@ -229,7 +229,7 @@ impl Present {
         true
     }
 
-    /// Tells the present in a dialect: nothing, while the run has not begun.
+    /// Returns the present in a dialect: nothing, while the run has not begun.
     ///
     /// Ordering values count from the start, so none of them is higher than the tail's next.
     pub fn frames(&self, dialect: Dialect, options: impl Into<EncoderOptions>) -> Frames {
@@ -313,7 +313,7 @@ impl Present {
     }
 }
 
-/// Tells of which kind an event is the latest, where that replaces the ones before.
+/// Returns of which kind an event is the latest, where that replaces the ones before.
 fn latest(event: &Event) -> Option<Latest> {
     match &event.body {
         Body::ToolProgress(progress) => Some(Latest::Progress(progress.call_id.clone())),
@@ -327,7 +327,7 @@ fn latest(event: &Event) -> Option<Latest> {
     }
 }
 
-/// Tells whether no reader takes an event for the end of the texts before it, so that pieces may be joined
+/// Returns whether no reader takes an event for the end of the texts before it, so that pieces may be joined
 /// across it.
 fn leaves_texts_open(body: &Body) -> bool {
     matches!(

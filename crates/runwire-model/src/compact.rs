@@ -141,7 +141,7 @@ fn lone_piece(record: &Record) -> Option<&Entry> {
     }
 }
 
-/// Tells what a piece adds to its text, thought or call; nothing for any other event.
+/// Returns what a piece adds to its text, thought or call; nothing for any other event.
 pub(crate) fn piece(body: &Body) -> Option<&str> {
     match body {
         Body::TextDelta(delta) => Some(&delta.content),
@@ -151,7 +151,7 @@ pub(crate) fn piece(body: &Body) -> Option<&str> {
     }
 }
 
-/// Tells whether a piece goes on with what another began, and both together are not too long for one frame.
+/// Returns whether a piece goes on with what another began, and both together are not too long for one frame.
 pub(crate) fn joins(first: &Event, next: &Event) -> bool {
     let same = match (&first.body, &next.body) {
         (Body::TextDelta(first), Body::TextDelta(next)) => {

@@ -64,12 +64,12 @@ pub struct ConvertError {
     /// The line that the frame begins on.
     pub line: u64,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: ConvertProblem,
 }
 
 /// What is wrong with a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ConvertProblem {
     /// It cannot be read, or its run may not take it.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -88,8 +88,8 @@ pub enum Problem {
     NeedsRun(Dialect),
 }
 
-impl Problem {
-    /// Tells the stable code.
+impl ConvertProblem {
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Decode(error) => error.code(),
@@ -186,7 +186,7 @@ const WAITING: usize = 16;
 const REMEMBERED: usize = 65_536;
 
 /// Takes the records of a conversion.
-pub type Sink<'s> = dyn FnMut(Converted<'_>) + 's;
+pub type FrameSink<'s> = dyn FnMut(Converted<'_>) + 's;
 
 impl Converter {
     /// Makes a converter.
@@ -205,7 +205,7 @@ impl Converter {
         }
     }
 
-    /// Tells the dialect that is read, once it is known.
+    /// Returns the dialect that is read, once it is known.
     pub fn dialect(&self) -> Option<Dialect> {
         self.decoder.as_ref().map(Decoder::dialect)
     }
@@ -216,7 +216,7 @@ impl Converter {
         line: u64,
         name: Option<&str>,
         data: &[u8],
-        sink: &mut Sink<'_>,
+        sink: &mut FrameSink<'_>,
     ) -> Result<(), ConvertError> {
         if is_end_mark(data) {
             return Ok(());
@@ -242,9 +242,9 @@ impl Converter {
 
     /// Converts bytes that are no frame of the dialect as `foreign`, so that the stream can go on.
     ///
-    /// Tells whether they were handed on: before the dialect is known, and after the end of a run, there is no
+    /// Returns whether they were handed on: before the dialect is known, and after the end of a run, there is no
     /// run to hand them on in.
-    pub fn push_foreign(&mut self, data: &[u8], sink: &mut Sink<'_>) -> bool {
+    pub fn push_foreign(&mut self, data: &[u8], sink: &mut FrameSink<'_>) -> bool {
         let Some(dialect) = self.dialect() else { return false };
         let Ok(place) = self.place(&Envelope::default(), Some(dialect), sink) else { return false };
         let thread = &mut self.threads[place];
@@ -265,7 +265,7 @@ impl Converter {
     }
 
     /// Ends the stream: a run that has not ended has failed.
-    pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
+    pub fn finish(&mut self, sink: &mut FrameSink<'_>) -> Result<(), ConvertError> {
         if let (None, Some(first)) = (&self.decoder, self.waiting.first()) {
             let line = first.line;
             let found = Object::parse(&first.data)
@@ -285,7 +285,7 @@ impl Converter {
         ConvertError { line, problem: ambiguous.into() }
     }
 
-    fn convert_waiting(&mut self, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
+    fn convert_waiting(&mut self, sink: &mut FrameSink<'_>) -> Result<(), ConvertError> {
         for waiting in std::mem::take(&mut self.waiting) {
             self.convert(waiting.name.as_deref(), &waiting.data, sink)
                 .map_err(|problem| ConvertError { line: waiting.line, problem })?;
@@ -293,7 +293,12 @@ impl Converter {
         Ok(())
     }
 
-    fn convert(&mut self, name: Option<&str>, data: &[u8], sink: &mut Sink<'_>) -> Result<(), Problem> {
+    fn convert(
+        &mut self,
+        name: Option<&str>,
+        data: &[u8],
+        sink: &mut FrameSink<'_>,
+    ) -> Result<(), ConvertProblem> {
         let Some(mut decoder) = self.decoder.take() else { return Ok(()) };
         let result = match decoder.open(name, data) {
             Ok(opened) => self
@@ -313,7 +318,7 @@ impl Converter {
         envelope: &Envelope,
         name: Option<&str>,
         data: &[u8],
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ConvertProblem> {
         let Some(run) = self.threads.last().and_then(|thread| thread.run.as_ref()) else { return Ok(()) };
         let is_known = |thread: &Thread| thread.run.as_ref().is_some_and(|run| run.source == envelope.run);
         if envelope.run.is_none() || self.threads.iter().any(is_known) || run.state.status.is_closed() {
@@ -329,8 +334,8 @@ impl Converter {
         &mut self,
         decoder: &mut Decoder,
         opened: Opened<'_>,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), Problem> {
+        sink: &mut FrameSink<'_>,
+    ) -> Result<(), ConvertProblem> {
         let place = self.place(&opened.envelope, Some(decoder.dialect()), sink)?;
         let thread = &mut self.threads[place];
         let source_time = opened.envelope.time;
@@ -363,13 +368,13 @@ impl Converter {
         &mut self,
         envelope: &Envelope,
         dialect: Option<Dialect>,
-        sink: &mut Sink<'_>,
-    ) -> Result<usize, Problem> {
+        sink: &mut FrameSink<'_>,
+    ) -> Result<usize, ConvertProblem> {
         let at = self.thread(envelope)?;
         let thread = &mut self.threads[at];
         // The runs were not told one after the other, as it had seemed.
         if thread.is_cut_off && !envelope.begins {
-            return Err(Problem::NeedsRun(self.options.to));
+            return Err(ConvertProblem::NeedsRun(self.options.to));
         }
         let continues = thread.run.as_mut().is_some_and(|run| run.takes(envelope, dialect));
         if continues {
@@ -414,10 +419,10 @@ impl Converter {
     }
 
     /// Finds the thread that a frame belongs to: the one it names, the one whose run it names, or the last.
-    fn thread(&mut self, envelope: &Envelope) -> Result<usize, Problem> {
+    fn thread(&mut self, envelope: &Envelope) -> Result<usize, ConvertProblem> {
         while self.threads.len() > 2 && self.weight() > limits::STREAM_MEMORY_BYTES {
             if !self.forget_thread() {
-                return Err(Problem::TooManyRuns);
+                return Err(ConvertProblem::TooManyRuns);
             }
         }
         let runs_it = |thread: &Thread| {
@@ -449,16 +454,16 @@ impl Converter {
         Ok(self.threads.len() - 1)
     }
 
-    /// Tells whether a session that was not seen before may be that of a thread.
+    /// Returns whether a session that was not seen before may be that of a thread.
     fn takes_session(&self, at: usize) -> bool {
         let thread = &self.threads[at];
         thread.source.is_none() || (self.options.thread.is_some() && !thread.has_open_run())
     }
 
     /// Adds a thread, or another run's place in one that is there.
-    fn add(&mut self, id: String, source: Option<String>) -> Result<usize, Problem> {
+    fn add(&mut self, id: String, source: Option<String>) -> Result<usize, ConvertProblem> {
         if self.threads.len() == limits::OPEN_RUNS && !self.forget_thread() {
-            return Err(Problem::TooManyRuns);
+            return Err(ConvertProblem::TooManyRuns);
         }
         let (seq, at) = self.left.remove(&hash_of(&id)).unwrap_or_default();
         let same = self.threads.iter().rfind(|thread| thread.id == id);
@@ -479,12 +484,12 @@ impl Converter {
     }
 
     /// Ends a run that just stopped, and tells whether it was open.
-    fn cut(&mut self, at: usize, sink: &mut Sink<'_>) -> bool {
+    fn cut(&mut self, at: usize, sink: &mut FrameSink<'_>) -> bool {
         self.catch_up(at);
         cut(&mut self.threads[at], &mut self.frames, sink)
     }
 
-    /// Tells about how many bytes all threads hold.
+    /// Estimates the bytes that all threads hold.
     fn weight(&self) -> usize {
         self.threads.iter().map(Thread::weight).sum()
     }
@@ -501,7 +506,7 @@ impl Converter {
         true
     }
 
-    /// Tells the id of a new run: the caller's for the first, else the source's, else a minted one.
+    /// Returns the id of a new run: the caller's for the first, else the source's, else a minted one.
     fn run_id(&mut self, envelope: &Envelope) -> String {
         self.runs += 1;
         let set = self.options.run.clone().filter(|_| self.runs == 1);
@@ -536,14 +541,14 @@ impl Thread {
 }
 
 impl Run {
-    /// Tells whether the run may go on beside one that a frame begins: where every frame names its run, another run does
+    /// Returns whether the run may go on beside one that a frame begins: where every frame names its run, another run does
     /// not say that this one is over.
     fn may_go_on_beside(&self, envelope: &Envelope, dialect: Option<Dialect>) -> bool {
         let is_named = envelope.run.is_some() && self.source.is_some();
         is_named && !self.state.status.is_closed() && dialect.is_some_and(Dialect::names_run_in_every_frame)
     }
 
-    /// Tells whether a frame belongs to this run rather than to the next.
+    /// Returns whether a frame belongs to this run rather than to the next.
     fn takes(&mut self, envelope: &Envelope, dialect: Option<Dialect>) -> bool {
         let status = self.state.status;
         match (&envelope.run, &self.source) {
@@ -570,7 +575,7 @@ impl Run {
 }
 
 /// Ends a run that just stopped, and tells whether it was open.
-fn cut(thread: &mut Thread, frames: &mut Frames, sink: &mut Sink<'_>) -> bool {
+fn cut(thread: &mut Thread, frames: &mut Frames, sink: &mut FrameSink<'_>) -> bool {
     let Some(run) = thread.run.as_mut() else { return false };
     if run.state.status.is_closed() || run.state.status == Status::Pending {
         return false;
@@ -583,7 +588,7 @@ fn cut(thread: &mut Thread, frames: &mut Frames, sink: &mut Sink<'_>) -> bool {
     true
 }
 
-fn write(thread: &mut Thread, record: &Record, frames: &mut Frames, sink: &mut Sink<'_>) {
+fn write(thread: &mut Thread, record: &Record, frames: &mut Frames, sink: &mut FrameSink<'_>) {
     thread.seq = record.seq;
     thread.at = record.at;
     thread.window.absorb(record);

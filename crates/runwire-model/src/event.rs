@@ -94,7 +94,7 @@ pub struct Extra(Vec<(String, Json)>);
 const SMALL_EXTRA: usize = 16;
 
 impl Extra {
-    /// Tells whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -234,7 +234,7 @@ macro_rules! words {
             /// Every word.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// Tells the word on the wire.
+            /// Returns the word on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),* }
             }
@@ -451,7 +451,7 @@ macro_rules! events {
             /// Every type on the wire, in the order of the vocabulary.
             pub const TYPES: &'static [&'static str] = &[$($type_name),*];
 
-            /// Tells the type on the wire.
+            /// Returns the type on the wire.
             pub fn type_name(&self) -> &'static str {
                 match self { $(Self::$name(_) => $type_name),* }
             }
@@ -938,21 +938,21 @@ impl Default for Body {
 }
 
 impl Body {
-    /// Tells whether the event ends its run.
+    /// Returns whether the event ends its run.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::RunCompleted(_) | Self::RunFailed(_) | Self::RunCancelled(_))
     }
 }
 
 impl TextStarted {
-    /// Tells whether the text is not the assistant's.
-    pub fn is_anothers(&self) -> bool {
+    /// Returns whether the text is not the assistant's.
+    pub fn is_not_assistant(&self) -> bool {
         self.role.as_deref().is_some_and(|role| role != "assistant")
     }
 }
 
 impl Notice {
-    /// Tells the error that a run fails with when this notice was its last word.
+    /// Returns the error that a run fails with when this notice was its last word.
     pub fn to_error(&self) -> ErrorInfo {
         ErrorInfo {
             code: self.code.clone(),
@@ -967,7 +967,7 @@ impl Notice {
 }
 
 impl RunStarted {
-    /// Tells whether the start says more than what the person asked.
+    /// Returns whether the start says more than what the person asked.
     pub fn says_more(&self) -> bool {
         self.message_id.is_some()
             || self.agent.is_some()
@@ -977,7 +977,7 @@ impl RunStarted {
 }
 
 impl TextFinished {
-    /// Tells whether the end says more of the text than that it is complete.
+    /// Returns whether the end says more of the text than that it is complete.
     pub fn says_more(&self) -> bool {
         self.result_type.is_some()
             || self.key_points.is_some()

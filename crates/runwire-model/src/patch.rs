@@ -86,7 +86,7 @@ fn take_room(path: &str, value: &Tree<'_>, room: &mut usize) -> Option<()> {
     (path.matches('/').count() + depth < limits::JSON_DEPTH).then_some(())
 }
 
-/// Tells about how many bytes a value has as text, and how deep it is nested.
+/// Estimates the bytes of a value as text, and returns how deep it is nested.
 fn measure(value: &Tree<'_>) -> (usize, usize) {
     let join = |(bytes, depth): (usize, usize), (more, deep): (usize, usize)| {
         (bytes + more + 1, depth.max(deep + 1))

@@ -100,7 +100,7 @@ pub trait Earlier {
         let texts = self.run_texts();
         join(texts.iter().map(|text| (text.id.as_str(), text.content.as_str())))
     }
-    /// Tells the thread's state; nothing where it is not known, or the current record's patch did not fit.
+    /// Returns the thread's state; nothing where it is not known, or the current record's patch did not fit.
     fn state(&self) -> Option<Json>;
     /// Lists the thread's messages.
     fn messages(&self) -> Vec<ChatMessage>;

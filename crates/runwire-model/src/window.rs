@@ -53,7 +53,7 @@ impl Window {
         window
     }
 
-    /// Tells the thread's state, also where the newest record's patch did not fit.
+    /// Returns the thread's state, also where the newest record's patch did not fit.
     pub(crate) fn kept_state(&self) -> Option<&Json> {
         self.state.as_ref()
     }
@@ -63,7 +63,7 @@ impl Window {
         self.state = state;
     }
 
-    /// Tells about how many bytes the messages and the state take.
+    /// Estimates the bytes of the messages and the state.
     pub(crate) fn weight(&self) -> usize {
         self.bytes + self.state.as_ref().map_or(0, |state| state.text().len())
     }
@@ -235,7 +235,7 @@ pub(crate) fn change_state(state: &mut Option<Json>, body: &Body) -> bool {
     true
 }
 
-/// Tells about how many bytes a message takes.
+/// Estimates the bytes of a message.
 fn weight(message: &ChatMessage) -> usize {
     let calls =
         message.tool_calls.iter().map(|(id, name, text)| id.len() + name.len() + text.len()).sum::<usize>();

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use runwire_model::Body;
-use runwire_model::convert::{ConvertError, Converted, Converter, Options, Problem};
+use runwire_model::convert::{ConvertError, ConvertProblem, Converted, Converter, Options};
 use runwire_model::dialect::{DecodeError, Dialect};
 use runwire_model::framing::{Frame, FramingError, is_end_mark};
 use runwire_model::run::{Authority, Refusal, Status};
@@ -125,7 +125,7 @@ impl Conversion {
             }
             return ControlFlow::Continue(());
         }
-        let can_continue = matches!(error.problem, Problem::Decode(_));
+        let can_continue = matches!(error.problem, ConvertProblem::Decode(_));
         if !self.keep_going || !can_continue {
             self.report(error, "the conversion stops here");
             return ControlFlow::Break(());
@@ -203,9 +203,9 @@ impl Unknown {
     }
 }
 
-fn closed(problem: &Problem) -> Option<Status> {
+fn closed(problem: &ConvertProblem) -> Option<Status> {
     match problem {
-        Problem::Decode(DecodeError::Refused(Refusal::RunClosed(status))) => Some(*status),
+        ConvertProblem::Decode(DecodeError::Refused(Refusal::RunClosed(status))) => Some(*status),
         _ => None,
     }
 }

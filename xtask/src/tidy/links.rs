@@ -2,9 +2,9 @@
 
 use super::Finding;
 use super::markdown::{self, MarkdownLine};
-use super::tree::Tree;
+use super::tree::SourceTree;
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| path.ends_with(".md")) {
         for (index, line) in markdown::lines(text).into_iter().enumerate() {
@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn problem(tree: &Tree, document: &str, link: &str) -> Option<String> {
+fn problem(tree: &SourceTree, document: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
     }

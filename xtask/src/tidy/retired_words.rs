@@ -1,6 +1,6 @@
 //! Words that were replaced by words of the trade stay out of identifiers and file names.
 
-use super::{Finding, Tree};
+use super::{Finding, SourceTree};
 
 /// A retired word, and the word to use instead.
 struct Retired {
@@ -47,7 +47,7 @@ const RETIRED: &[Retired] = &[
 /// Retired in prose too; written in two parts, so that this file does not have it.
 const RETIRED_PROSE: &[(&str, &str)] = &[(concat!("how-", "manieth"), "ordinal")];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<Finding> {
     let retired: Vec<(&Retired, Vec<String>)> = RETIRED.iter().map(|word| (word, parts(word.word))).collect();
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| is_code(path)) {

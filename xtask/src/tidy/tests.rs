@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn findings(rule: &str, tree: &Tree) -> Vec<String> {
+fn findings(rule: &str, tree: &SourceTree) -> Vec<String> {
     let rule = RULES.iter().find(|known| known.name == rule).unwrap();
     (rule.check)(tree).iter().map(Finding::to_string).collect()
 }
@@ -21,12 +21,12 @@ fn assert_fine(rule: &str, files: &[(&str, &str)]) {
     assert_eq!(findings(rule, &tree(files)), [""; 0]);
 }
 
-fn tree(files: &[(&str, &str)]) -> Tree {
+fn tree(files: &[(&str, &str)]) -> SourceTree {
     files.iter().copied().collect()
 }
 
 /// One sample for each rule that it must refuse.
-fn canaries() -> Vec<(&'static str, Tree)> {
+fn canaries() -> Vec<(&'static str, SourceTree)> {
     let one = |path: &str, text: &str| tree(&[(path, text)]);
     vec![
         ("long files", one("src/lib.rs", &"\n".repeat(LONG_FILE_LINES + 1))),

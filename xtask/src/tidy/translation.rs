@@ -2,12 +2,12 @@
 
 use super::Finding;
 use super::markdown::{self, CodeBlock};
-use super::tree::Tree;
+use super::tree::SourceTree;
 
 /// `README.zh-CN.md` is a translation of `README.md`, and so on.
 const TRANSLATED: &str = ".zh-CN.md";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     if tree.text("README.md").is_some() && tree.text("README.zh-CN.md").is_none() {
         findings.push(Finding::error("README.md", 0, "there is no README.zh-CN.md beside it"));

@@ -14,13 +14,13 @@ const HIDDEN_BUT_OURS: [&str; 4] = [".cargo", ".ci", ".config", ".github"];
 
 /// Every file by its path from the root, written with `/`.
 #[derive(Default)]
-pub(super) struct Tree {
+pub(super) struct SourceTree {
     files: BTreeMap<String, String>,
 }
 
-impl Tree {
-    pub(super) fn read(root: &Path) -> Result<Tree, TaskError> {
-        let mut tree = Tree::default();
+impl SourceTree {
+    pub(super) fn read(root: &Path) -> Result<SourceTree, TaskError> {
+        let mut tree = SourceTree::default();
         tree.read_folder(root, "")?;
         Ok(tree)
     }
@@ -68,8 +68,10 @@ fn is_ours(path: &str, name: &str) -> bool {
 }
 
 #[cfg(test)]
-impl<'a> FromIterator<(&'a str, &'a str)> for Tree {
-    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(files: I) -> Tree {
-        Tree { files: files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect() }
+impl<'a> FromIterator<(&'a str, &'a str)> for SourceTree {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(files: I) -> SourceTree {
+        SourceTree {
+            files: files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect(),
+        }
     }
 }

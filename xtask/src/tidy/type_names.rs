@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, Tree};
+use super::{Finding, SourceTree};
 
 /// Folder with a file or folder per dialect; each may have its own [`PER_DIALECT`] types.
 const DIALECTS: &str = "crates/runwire-model/src/dialect/";
@@ -31,7 +31,7 @@ const CLIENT_MIRRORS: [&str; 15] = [
 const TYPE_KEYWORDS: [&str; 5] = ["enum", "struct", "trait", "type", "union"];
 
 /// Finds every public type whose name another file has defined before, in the order of paths.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &SourceTree) -> Vec<Finding> {
     let mut first: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| is_crate_source(path)) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::open::{Nodes, Open, PerRun, short};
+use super::open::{Open, OpenNodes, PerRun, short};
 use super::{Seen, after_end, not_increasing, not_open};
 use crate::finding::Finding;
 
@@ -13,7 +13,7 @@ pub(crate) struct EasyflowChat {
     has_frames: bool,
     ended_by: Option<String>,
     messages: PerRun<Message>,
-    nodes: Nodes,
+    nodes: OpenNodes,
     /// Forms that were asked; people answer them, which a producer's frames do not show.
     forms: Open,
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::open::Nodes;
+use super::open::OpenNodes;
 use super::{Seen, after_end, not_increasing, not_open};
 use crate::finding::Finding;
 
@@ -19,7 +19,7 @@ struct Run {
     has_frames: bool,
     has_replied: bool,
     last_event_id: Option<f64>,
-    nodes: Nodes,
+    nodes: OpenNodes,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Side;
 use crate::finding::Finding;
-use crate::members::Members;
+use crate::members::FrameMembers;
 pub(super) use open::Memory;
 
 /// A frame as the rules see it.
@@ -28,7 +28,7 @@ pub(super) struct Seen<'a> {
     pub(super) kind: &'a str,
     /// The name that SSE carried.
     pub(super) name: Option<&'a str>,
-    pub(super) members: &'a Members<'a>,
+    pub(super) members: &'a FrameMembers<'a>,
     pub(super) side: Side,
     /// What may be remembered of it.
     pub(super) memory: &'a Memory,
@@ -61,7 +61,7 @@ impl<'a> Seen<'a> {
 )]
 pub(crate) enum Order {
     Loom(loom::Loom),
-    StreamingEngine(streaming_engine::StreamingEngine),
+    StreamingEngine(streaming_engine::StreamingEngineOrder),
     Agio(agio::Agio),
     AgUi(ag_ui::AgUi),
     SocialApp(social_app::SocialApp),

@@ -120,16 +120,16 @@ impl Open {
     }
 }
 
-/// Nodes of a graph by their names: several runs of one may be open at once.
+/// OpenNodes of a graph by their names: several runs of one may be open at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Nodes {
+pub(super) struct OpenNodes {
     open: Open,
     /// Digests of those that are open once more, for each time.
     more: Vec<u64>,
 }
 
-impl Nodes {
+impl OpenNodes {
     pub(super) fn enter(&mut self, node: &str, memory: &Memory) {
         if !self.open.open(node, memory) {
             if memory.take(self.more.len()) {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_node_may_be_open_any_number_of_times() {
         let memory = Memory::of(Side::Producer);
-        let mut nodes = Nodes::default();
+        let mut nodes = OpenNodes::default();
         (0..3).for_each(|_| nodes.enter("a", &memory));
         assert!((0..3).all(|_| nodes.exit("a")) && !nodes.exit("a"));
     }

@@ -1,4 +1,4 @@
-//! StreamingEngine: `specs/streaming-engine.md` §1.
+//! StreamingEngineOrder: `specs/streaming-engine.md` §1.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::{Seen, after_end, already_open, not_first, not_increasing, not_open, 
 use crate::finding::Finding;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StreamingEngine {
+pub(crate) struct StreamingEngineOrder {
     requests: PerRun<Request>,
     /// A call that a request leaves open may be answered in the next.
     tools: Open,
@@ -20,7 +20,7 @@ struct Request {
     last_sequence: Option<f64>,
 }
 
-impl StreamingEngine {
+impl StreamingEngineOrder {
     pub(super) fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         let in_metadata = frame.text(&["metadata", "request_id"]);
         let named = in_metadata.or_else(|| frame.text(&["data", "request_id"]));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use runwire_check::{CheckState, Finding, Frame, Side};
+use runwire_check::{CheckState, CheckedFrame, Finding, Side};
 use runwire_model::dialect::Dialect;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn read_frames(dialect: Dialect) -> Vec<Value> {
 }
 
 fn findings(dialect: Dialect, frame: &str, side: Side) -> Vec<Finding> {
-    CheckState::joined(dialect).check(Frame { name: None, data: frame.as_bytes() }, 0, side)
+    CheckState::joined(dialect).check(CheckedFrame { name: None, data: frame.as_bytes() }, 0, side)
 }
 
 /// Checks a frame whose first key is escaped, which the quick look leaves to the whole schema.

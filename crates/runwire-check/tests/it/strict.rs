@@ -1,10 +1,10 @@
 //! What breaks a document is found, and what it allows passes.
 
-use runwire_check::{CheckState, Finding, Frame, Side};
+use runwire_check::{CheckState, CheckedFrame, Finding, Side};
 use runwire_model::dialect::Dialect;
 
 fn check(state: &mut CheckState, frame: &str) -> Vec<Finding> {
-    let mut findings = state.check(Frame { name: None, data: frame.as_bytes() }, 0, Side::Producer);
+    let mut findings = state.check(CheckedFrame { name: None, data: frame.as_bytes() }, 0, Side::Producer);
     findings.retain(Finding::is_problem);
     findings
 }
@@ -173,7 +173,7 @@ fn a_check_that_cannot_remember_all_ids_says_so_once_and_goes_on() {
     for (side, notes) in [(Side::Producer, 1), (Side::Reader, 0)] {
         let mut state = CheckState::new(Dialect::SocialApp);
         let mut codes = |frame: &str| -> Vec<&str> {
-            let findings = state.check(Frame { name: None, data: frame.as_bytes() }, 0, side);
+            let findings = state.check(CheckedFrame { name: None, data: frame.as_bytes() }, 0, side);
             findings.iter().map(|finding| finding.code).filter(|code| *code != "missing_field").collect()
         };
         assert_eq!(codes(&frame("RUN_STARTED", "")), [""; 0]);
@@ -197,7 +197,8 @@ fn another_writer_or_an_answer_may_begin_and_count_anew() {
     let content = engine(7, "content", r#"{"content":"x"}"#);
     let mut state = CheckState::new(Dialect::StreamingEngine);
     let mut by = |frame: &str, writer| {
-        let checked = state.check(Frame { name: None, data: frame.as_bytes() }, writer, Side::Producer);
+        let checked =
+            state.check(CheckedFrame { name: None, data: frame.as_bytes() }, writer, Side::Producer);
         checked.iter().map(|finding| finding.code).collect::<Vec<_>>()
     };
     assert_eq!(by(&start, 1), [""; 0]);
@@ -272,7 +273,7 @@ fn a_frame_with_a_fault_in_every_value_is_explained_in_part() {
         serde_json::Value::Object(keys).to_string().replacen('{', "{\"type\":\"TOOL_CALL_START\",", 1);
     for frame in [frame, many_keys] {
         let mut state = CheckState::joined(Dialect::AgUi);
-        let findings = state.check(Frame { name: None, data: frame.as_bytes() }, 0, Side::Producer);
+        let findings = state.check(CheckedFrame { name: None, data: frame.as_bytes() }, 0, Side::Producer);
         assert!((1..=runwire_check::limits::FINDINGS_OF_FRAME).contains(&findings.len()), "{findings:?}");
     }
 }
@@ -288,7 +289,7 @@ fn a_second_start_of_a_run_without_an_id_is_told_in_words() {
         (Dialect::StreamingEngine, engine),
     ] {
         let mut state = CheckState::new(dialect);
-        let frame = || Frame { name: None, data: start.as_bytes() };
+        let frame = || CheckedFrame { name: None, data: start.as_bytes() };
         state.check(frame(), 0, Side::Producer);
         let again = state.check(frame(), 0, Side::Producer);
         let found = again.iter().find(|finding| finding.code == "already_open").unwrap();

@@ -3,7 +3,7 @@
 //! The state of the check is part of the run's head, so that a body may arrive in pieces and on different nodes.
 //! Duplicate frames are skipped before the check, so that nothing is counted twice.
 
-use runwire_check::{CheckState, Finding, Frame, Side, UNJUDGED};
+use runwire_check::{CheckState, CheckedFrame, Finding, Side, UNJUDGED};
 use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
 
@@ -78,7 +78,8 @@ impl Checking {
 
 /// Lists what a frame of a producer breaks of its document, and that the check may miss something from there on.
 fn warnings(state: &mut CheckState, frame: FrameIn<'_>, writer: u64) -> Vec<Finding> {
-    let mut findings = state.check(Frame { name: frame.name, data: frame.data }, writer, Side::Producer);
+    let mut findings =
+        state.check(CheckedFrame { name: frame.name, data: frame.data }, writer, Side::Producer);
     findings.retain(|finding| finding.is_problem() || finding.code == UNJUDGED);
     findings
 }

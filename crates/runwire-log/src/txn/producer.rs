@@ -15,7 +15,7 @@ use crate::limits;
 /// Maximum number of frames that are inspected to detect the dialect.
 const DETECTED_FROM: usize = 16;
 
-/// Tells the name of who writes; the one without a name has an empty one.
+/// Returns the name of who writes; the one without a name has an empty one.
 pub(crate) fn name_of(append: &Append) -> &str {
     append.stamp.as_ref().map_or("", |stamp| &stamp.producer)
 }
@@ -56,7 +56,7 @@ pub(crate) fn silent_for_longest(
     is_due.then(|| silent.clone())
 }
 
-/// Tells how many of the frames were written before.
+/// Returns how many of the frames were written before.
 pub(crate) fn check_stamp(
     producer: &mut ProducerHead,
     stamp: Option<&Stamp>,

@@ -315,7 +315,7 @@ impl Encoder {
         });
     }
 
-    /// Tells tokens that the source only summed up at the end, where the end has no place for them.
+    /// Writes tokens that the source only summed up at the end, where the end has no place for them.
     fn summed_usage(&mut self, turn: &Turn<'_>, out: &mut Frames, summary: Option<&Summary>, step: u64) {
         if let Some(usage) = turn.track.summed_usage(summary).filter(|_| !turn.full) {
             self.usage(turn, out, &usage, step);
@@ -396,7 +396,7 @@ impl Encode for Encoder {
                 });
             }
             Body::TextStarted(started) => {
-                if started.is_anothers() {
+                if started.is_not_assistant() {
                     self.slot(turn, out);
                 }
             }

@@ -26,7 +26,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Frame(fault) => fault.code(),
@@ -35,7 +35,7 @@ impl DecodeError {
         }
     }
 
-    /// Tells the field at fault, with dots between the levels.
+    /// Returns the field at fault, with dots between the levels.
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::Field(error) => Some(&error.field),
@@ -71,7 +71,7 @@ pub struct Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    /// Tells the whole frame, for `foreign`.
+    /// Returns the whole frame, for `foreign`.
     pub(super) fn whole(&self) -> &'a str {
         self.text.trim()
     }
@@ -117,12 +117,12 @@ impl Decoder {
         Self { dialect, state: DecoderState::default() }
     }
 
-    /// Tells the dialect, as far as it is known: `ag-ui` may turn out to be `social-app`.
+    /// Returns the dialect, as far as it is known: `ag-ui` may turn out to be `social-app`.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Tells the dialect that a frame will be read in: with it, `ag-ui` may turn out to be `social-app`.
+    /// Returns the dialect that a frame will be read in: with it, `ag-ui` may turn out to be `social-app`.
     pub fn dialect_with(&self, frame: &Opened<'_>) -> Dialect {
         let refinement = self.dialect.spec().read.as_ref().and_then(|read| read.refinement);
         match refinement {
@@ -173,7 +173,7 @@ pub(super) fn slot_event(json: &Json) -> Option<Event> {
 
 /// Weaves what a residue tells: the events that a frame stands for, whatever its native fields say.
 ///
-/// Gives `false` where there is no residue.
+/// Returns `false` where there is no residue.
 pub(super) fn weave_residue(residue: Option<&Json>, weave: &mut Weave<'_>) -> Result<bool, DecodeError> {
     let Some(residue) = residue else { return Ok(false) };
     let Ok(items) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(residue.text()) else {

@@ -159,7 +159,7 @@ pub(super) fn decode(
     if let Some(message_id) = named {
         extra.set(MESSAGE_ID, Json::string(&message_id));
     }
-    weave_said(said, extra, weave)
+    weave_payload(said, extra, weave)
 }
 
 /// Takes what SSE name and meta say of an error's finality, if they say anything.
@@ -173,7 +173,7 @@ fn take_terminal(name: Option<&str>, meta: Option<&mut Object<'_>>) -> Option<bo
 }
 
 /// What a frame says.
-enum Said {
+enum FramePayload {
     Thinking { id: Option<String>, content: String },
     WholeThinking { id: Option<String>, content: String },
     Text { id: Option<String>, content: String },
@@ -203,25 +203,25 @@ impl Reader<'_> {
         self,
         payload: &mut Object<'_>,
         meta: Option<&mut Object<'_>>,
-    ) -> Result<Option<Said>, FieldError> {
+    ) -> Result<Option<FramePayload>, FieldError> {
         Ok(Some(match (self.domain, self.kind) {
             ("llm", "thinking") => {
                 let id = self.message_id.map(|id| id + THINKING);
                 match piece(payload)? {
-                    (content, false) => Said::Thinking { id, content },
-                    (content, true) => Said::WholeThinking { id, content },
+                    (content, false) => FramePayload::Thinking { id, content },
+                    (content, true) => FramePayload::WholeThinking { id, content },
                 }
             }
             ("llm", "message") => match piece(payload)? {
-                (content, false) => Said::Text { id: self.message_id, content },
-                (content, true) => Said::WholeText { id: self.message_id, content },
+                (content, false) => FramePayload::Text { id: self.message_id, content },
+                (content, true) => FramePayload::WholeText { id: self.message_id, content },
             },
             ("tool", "tool_call") => {
                 let id = payload.take_id(payload.name_of("tool_call_id", "toolCallId"))?;
                 let mut called = ToolCalled { name: payload.take_required_id("name")?, ..Default::default() };
                 read_arguments(&mut called, payload.take("arguments").map(Json::from_raw));
                 called.message_id = self.message_id;
-                Said::Called { id, called }
+                FramePayload::Called { id, called }
             }
             ("tool", "tool_result") => {
                 let id = payload.take_id(payload.name_of("tool_call_id", "toolCallId"))?;
@@ -238,7 +238,7 @@ impl Reader<'_> {
                 };
                 let result = payload.take_present("result").map(Json::from_raw);
                 let error = payload.take_present("error").map(Json::from_raw);
-                Said::Finished {
+                FramePayload::Finished {
                     id,
                     finished: ToolFinished { name, status, result, ..Default::default() },
                     error,
@@ -248,9 +248,9 @@ impl Reader<'_> {
                 let error = self.error(payload)?;
                 // A system error ends the run unless it says that it does not; a business error the other way.
                 if self.terminal.unwrap_or(self.domain == "system") {
-                    Said::Failed { error, summary: meta.map(figures_of).transpose()?.flatten() }
+                    FramePayload::Failed { error, summary: meta.map(figures_of).transpose()?.flatten() }
                 } else {
-                    Said::Notice(Notice {
+                    FramePayload::Notice(Notice {
                         level: Level::Error,
                         domain: error.domain,
                         code: error.code,
@@ -262,26 +262,26 @@ impl Reader<'_> {
                     })
                 }
             }
-            ("system", "status") => Said::Status(payload.take_str("state")?.to_lowercase()),
+            ("system", "status") => FramePayload::Status(payload.take_str("state")?.to_lowercase()),
             ("system", "done") | ("done", _) => done(payload, meta)?,
-            ("workflow", "status") => Said::Node {
+            ("workflow", "status") => FramePayload::Node {
                 name: payload.take_required_id(payload.name_of("node_id", "nodeId"))?,
                 state: payload.take_str("state")?.to_lowercase(),
                 reason: owned(payload.take_opt_str("reason")?),
                 error: payload.take_present("error").map(Json::from_raw),
             },
-            ("interaction", "form_request") => Said::Asked(form(payload)?),
-            ("interaction", "form_cancel") => {
-                Said::Withdrawn { form_id: payload.take_required_id(payload.name_of("form_id", "formId"))? }
-            }
+            ("interaction", "form_request") => FramePayload::Asked(form(payload)?),
+            ("interaction", "form_cancel") => FramePayload::Withdrawn {
+                form_id: payload.take_required_id(payload.name_of("form_id", "formId"))?,
+            },
             ("debug", "runwire") => {
                 let slot = slot_event(&super::fields_of(payload));
                 match slot {
-                    Some(event) => Said::Slot(Box::new(event)),
+                    Some(event) => FramePayload::Slot(Box::new(event)),
                     None => return Ok(None),
                 }
             }
-            ("debug", "notice") => Said::Notice(Notice {
+            ("debug", "notice") => FramePayload::Notice(Notice {
                 level: payload.take_opt("level")?.unwrap_or(Level::Debug),
                 code: payload.take_id("code")?,
                 message: payload.take_str("message")?.into_owned(),
@@ -319,12 +319,14 @@ fn piece(payload: &mut Object<'_>) -> Result<(String, bool), FieldError> {
     }
 }
 
-fn done(payload: &mut Object<'_>, meta: Option<&mut Object<'_>>) -> Result<Said, FieldError> {
-    let Some(meta) = meta else { return Ok(Said::Completed(None)) };
+fn done(payload: &mut Object<'_>, meta: Option<&mut Object<'_>>) -> Result<FramePayload, FieldError> {
+    let Some(meta) = meta else { return Ok(FramePayload::Completed(None)) };
     let summary = figures_of(meta)?;
     match meta.take_opt_str("status")?.as_deref() {
-        Some("cancelled") => Ok(Said::Cancelled { reason: owned(payload.take_opt_str("reason")?), summary }),
-        _ => Ok(Said::Completed(summary)),
+        Some("cancelled") => {
+            Ok(FramePayload::Cancelled { reason: owned(payload.take_opt_str("reason")?), summary })
+        }
+        _ => Ok(FramePayload::Completed(summary)),
     }
 }
 
@@ -364,22 +366,22 @@ fn form(payload: &mut Object<'_>) -> Result<InteractionRequested, FieldError> {
     })
 }
 
-fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
-    match said {
-        Said::Thinking { id, content } => weave.thinking(id, content.into(), None, extra)?,
-        Said::WholeThinking { id, content } => weave.complete_thought(id, content, extra)?,
-        Said::Text { id, content } => weave.text(id, content.into(), None, extra)?,
-        Said::WholeText { id, content } => whole_text(id, &content, extra, weave)?,
-        Said::Called { id, called } => weave.called(id, called, extra)?,
-        Said::Finished { id, mut finished, error } => {
+fn weave_payload(payload: FramePayload, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    match payload {
+        FramePayload::Thinking { id, content } => weave.thinking(id, content.into(), None, extra)?,
+        FramePayload::WholeThinking { id, content } => weave.complete_thought(id, content, extra)?,
+        FramePayload::Text { id, content } => weave.text(id, content.into(), None, extra)?,
+        FramePayload::WholeText { id, content } => whole_text(id, &content, extra, weave)?,
+        FramePayload::Called { id, called } => weave.called(id, called, extra)?,
+        FramePayload::Finished { id, mut finished, error } => {
             finished.error = error.map(|error| read_error(error, &mut extra));
             weave.tool_finished(id, finished, extra)?;
         }
-        Said::Failed { error, summary } => {
+        FramePayload::Failed { error, summary } => {
             weave.fail(Some(error), RunFailed { summary, ..Default::default() }, extra)?;
         }
-        Said::Notice(notice) => weave.say(notice, extra)?,
-        Said::Status(state) => match state.as_str() {
+        FramePayload::Notice(notice) => weave.say(notice, extra)?,
+        FramePayload::Status(state) => match state.as_str() {
             "running" if weave.is_pending() => weave.say(RunStarted::default(), extra)?,
             "suspended" => weave.say(RunSuspended::default(), extra)?,
             "resumed" => weave.say(RunResumed::default(), extra)?,
@@ -390,12 +392,12 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
                 weave.say(RunStatus { state }, extra)?;
             }
         },
-        Said::Completed(summary) => {
+        FramePayload::Completed(summary) => {
             weave.end_texts(false)?;
             weave.complete(RunCompleted { summary, ..Default::default() }, extra)?;
         }
-        Said::Cancelled { reason, summary } => weave.say(RunCancelled { reason, summary }, extra)?,
-        Said::Node { name, state, reason, error } => {
+        FramePayload::Cancelled { reason, summary } => weave.say(RunCancelled { reason, summary }, extra)?,
+        FramePayload::Node { name, state, reason, error } => {
             let repeats_guard = state == "suspend"
                 && weave.state.status == Status::Suspended
                 && weave.state.current_step().is_some_and(|step| step.name == name)
@@ -415,7 +417,7 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
                 }
             }
         }
-        Said::Asked(mut asked) => {
+        FramePayload::Asked(mut asked) => {
             let form_id = asked.interaction_id.clone();
             if weave.state.asked.contains(&form_id) {
                 extra.set(FORM_ID, Json::string(&form_id));
@@ -423,13 +425,13 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
             weave.refer_to_call(&mut asked);
             weave.ask(asked, extra)?;
         }
-        Said::Withdrawn { form_id } => {
+        FramePayload::Withdrawn { form_id } => {
             let open = weave.state.questions.iter().rev().find(|question| is_form(&question.id, &form_id));
             let interaction_id = open.map_or(form_id.clone(), |question| question.id.clone());
             let decision = Decision::Cancelled;
             weave.say(InteractionResolved { interaction_id, decision, ..Default::default() }, extra)?;
         }
-        Said::Slot(event) => weave.slot(*event)?,
+        FramePayload::Slot(event) => weave.slot(*event)?,
     }
     Ok(())
 }
@@ -448,7 +450,7 @@ fn read_error(json: Json, extra: &mut Extra) -> ErrorInfo {
     error
 }
 
-/// Tells whether a question is asked by a form: one that is asked again has the form's id and a number.
+/// Returns whether a question is asked by a form: one that is asked again has the form's id and a number.
 fn is_form(id: &str, form_id: &str) -> bool {
     id == form_id || id.strip_prefix(form_id).is_some_and(|rest| rest.starts_with('.'))
 }
@@ -517,7 +519,7 @@ struct Shown {
 /// Messages whose index is remembered; a message that was silent for longer begins anew.
 const REMEMBERED: usize = 16;
 
-/// Tells the id that EasyFlow knows a message by: pieces of one message keep its id around a tool call.
+/// Returns the id that EasyFlow knows a message by: pieces of one message keep its id around a tool call.
 fn message_id(id: &str) -> &str {
     let id = id.strip_suffix(THINKING).unwrap_or(id);
     match id.rsplit_once('#') {
@@ -644,7 +646,7 @@ impl Encoder {
         0
     }
 
-    /// Tells the id to show a message under: its own where the reader would take it for the one before.
+    /// Returns the id to show a message under: its own where the reader would take it for the one before.
     fn shown_id(&self, turn: &Turn<'_>, id: &str) -> String {
         let is_text = |text: &&Shown| text.id == id || turn.track.continues(&text.id, id);
         let shown = match self.last_text.as_ref().filter(is_text) {
@@ -681,7 +683,7 @@ impl Encoder {
         );
     }
 
-    /// Tells a state of the run; the first frame names the run.
+    /// Returns a state of the run; the first frame names the run.
     fn status(&mut self, turn: &Turn<'_>, out: &mut Frames, state: &str) {
         let names = !std::mem::replace(&mut self.named, true);
         Outline::new("system", "status").write(
@@ -692,7 +694,7 @@ impl Encoder {
         );
     }
 
-    /// Tells that a step begins or ends.
+    /// Returns that a step begins or ends.
     fn step(
         &mut self,
         turn: &Turn<'_>,
@@ -717,7 +719,7 @@ impl Encoder {
         );
     }
 
-    /// Tells that the innermost step waits, unless it was told so before.
+    /// Returns that the innermost step waits, unless it was told so before.
     fn suspend_node(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let Some(step) = turn.track.steps.last() else { return };
         // A source that has said which of its nodes waits speaks for all of them.
@@ -731,7 +733,7 @@ impl Encoder {
         }
     }
 
-    /// Tells that the innermost step goes on, if it was told to wait.
+    /// Returns that the innermost step goes on, if it was told to wait.
     fn resume_node(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let Some(step) = turn.track.steps.last() else { return };
         if let Some(at) = self.waiting.iter().position(|waiting| waiting.node == step.name) {
@@ -741,7 +743,7 @@ impl Encoder {
         }
     }
 
-    /// Tells that a run waits which its source said to wait before it asked.
+    /// Returns that a run waits which its source said to wait before it asked.
     fn tell_early_wait(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         if std::mem::take(&mut self.waits_early) {
             turn.beside_event(|| {
@@ -751,7 +753,7 @@ impl Encoder {
         }
     }
 
-    /// Tells what a source says of a node, once: where the run's own suspension or resumption has told it, another
+    /// Returns what a source says of a node, once: where the run's own suspension or resumption has told it, another
     /// reason goes to the slot.
     fn node_status(&mut self, turn: &Turn<'_>, out: &mut Frames, name: &str, state: &str) {
         let reason = turn.event().extra.get(REASON).and_then(Json::as_string).map(Cow::into_owned);
@@ -873,13 +875,13 @@ fn figures(turn: &Turn<'_>, meta: &mut ObjectWriter<'_>, told: Option<&Summary>)
     meta.str("run_id", &turn.ids.run);
 }
 
-/// Tells whether the total says more than prompt and completion together.
+/// Returns whether the total says more than prompt and completion together.
 fn sums_up(summary: &Summary) -> bool {
     let parts = summary.prompt_tokens.unwrap_or(0).saturating_add(summary.completion_tokens.unwrap_or(0));
     summary.total_tokens != Some(parts)
 }
 
-/// Tells whether a text began and ended with its one piece in the same record.
+/// Returns whether a text began and ended with its one piece in the same record.
 fn came_whole(turn: &Turn<'_>, id: &str) -> bool {
     let (mut begun, mut pieces, mut ended) = (false, 0, false);
     for entry in &turn.record.entries {
@@ -938,7 +940,7 @@ impl Encode for Encoder {
                 self.step(turn, out, &finished.name, "end", finished.error.as_ref())
             }
             Body::TextStarted(started) => {
-                if started.is_anothers() {
+                if started.is_not_assistant() {
                     self.slot(turn, out);
                 }
             }
@@ -1118,7 +1120,7 @@ impl Encode for Encoder {
 /// The schema of a form that has none.
 const ANY_FORM: &str = r#"{"type":"object"}"#;
 
-/// Tells whether a schema is one of those that stand for none.
+/// Returns whether a schema is one of those that stand for none.
 fn says_no_schema(schema: Option<&Json>) -> bool {
     schema.is_some_and(|schema| matches!(schema.text(), ANY_FORM | super::APPROVAL_SCHEMA))
 }

@@ -187,13 +187,13 @@ with_dialects!(define_state);
 
 /// A dialect's way to tell an event.
 pub(super) trait Encode {
-    /// Tells an event in the dialect's own frames, or in its slot.
+    /// Returns an event in the dialect's own frames, or in its slot.
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames);
 
     /// Writes an event into the dialect's extension slot.
     fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
 
-    /// Tells an event in the dialect's extension slot, if the reader wants to see it there.
+    /// Returns an event in the dialect's extension slot, if the reader wants to see it there.
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         if turn.shows_slot() {
             self.write_slot(turn, out);
@@ -272,23 +272,23 @@ pub(super) fn looks_minted(call_id: &str, run_id: &str) -> bool {
 /// Begins the name of an unknown field that stood elsewhere than in the payload.
 const PLACES: [&str; 5] = ["metadata.", "meta.", "frame.", "chunk.", "own."];
 
-/// Tells whether an unknown field stood elsewhere than in the payload.
+/// Returns whether an unknown field stood elsewhere than in the payload.
 fn is_placed(name: &str) -> bool {
     PLACES.iter().any(|place| name.starts_with(place))
 }
 
-/// Tells the name that an unknown field has in the source.
+/// Returns the name that an unknown field has in the source.
 pub(super) fn field_of(name: &str) -> &str {
     PLACES.iter().find_map(|place| name.strip_prefix(place)).unwrap_or(name)
 }
 
 impl Turn<'_> {
-    /// Tells the event.
+    /// Returns the event.
     pub(super) fn event(&self) -> &Event {
         &self.entry.event
     }
 
-    /// Tells whether readers are not shown the event: their own dialect's frame implies it.
+    /// Returns whether readers are not shown the event: their own dialect's frame implies it.
     pub(super) fn is_silent(&self) -> bool {
         self.own && !self.full && self.entry.by == By::Decoder
     }
@@ -383,7 +383,7 @@ impl Turn<'_> {
         wrapped.end();
     }
 
-    /// Tells whether the next native frame carries a residue.
+    /// Returns whether the next native frame carries a residue.
     pub(super) fn has_residue(&self) -> bool {
         self.residue.get() != Residue::None
     }
@@ -462,7 +462,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Tells whether the reader wants to see the event where only an extension slot can tell it.
+    /// Returns whether the reader wants to see the event where only an extension slot can tell it.
     pub(super) fn shows_slot(&self) -> bool {
         match self.slots {
             Slots::All => true,
@@ -471,7 +471,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Tells whether the event is a question, an answer, a suspension or a person's word.
+    /// Returns whether the event is a question, an answer, a suspension or a person's word.
     fn is_ask(&self) -> bool {
         let is_person = |role: Option<&str>| role == Some("user");
         let is_persons = |id: &str| self.track.text(id).is_some_and(|text| is_person(text.role.as_deref()));
@@ -485,7 +485,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Tells whether a call's id was minted by us: in its own dialect the frame had none.
+    /// Returns whether a call's id was minted by us: in its own dialect the frame had none.
     pub(super) fn is_own_minted(&self, call_id: &str) -> bool {
         self.own && looks_minted(call_id, &self.ids.run) && self.event().extra.get(CALL_ID).is_none()
     }
@@ -530,7 +530,7 @@ impl Encoder {
         Self { in_thread, ..self }
     }
 
-    /// Tells the dialect.
+    /// Returns the dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }

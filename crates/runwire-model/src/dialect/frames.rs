@@ -10,12 +10,12 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Tells how many frames there are.
+    /// Returns how many frames there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

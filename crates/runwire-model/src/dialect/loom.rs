@@ -335,7 +335,7 @@ fn minted_node_id(name: &str, before: u64) -> String {
     format!("run-{name}-{before}")
 }
 
-/// Tells the name of the node that something happens in.
+/// Returns the name of the node that something happens in.
 fn current_node<'w>(weave: &'w Weave<'_>) -> &'w str {
     weave.step().map_or(OUTSIDE, |step| step.name.as_str())
 }
@@ -478,7 +478,7 @@ pub(super) trait Form {
     }
     /// Writes the slot.
     fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
-    /// Tells an event in the slot, if the reader wants to see it there.
+    /// Returns an event in the slot, if the reader wants to see it there.
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         if turn.shows_slot() {
             self.write_slot(turn, out);
@@ -550,7 +550,7 @@ impl Encoder {
         object
     }
 
-    /// Tells the id of the node run that an event happens in, else of the one that ended last.
+    /// Returns the id of the node run that an event happens in, else of the one that ended last.
     fn node_id(&self, turn: &Turn<'_>) -> Option<String> {
         turn.track.step_of(turn.event()).map(|step| self.id_of(step)).or_else(|| self.ended.clone())
     }
@@ -624,7 +624,7 @@ impl Encode for Encoder {
     }
 }
 
-/// Tells an event in Loom's vocabulary.
+/// Returns an event in Loom's vocabulary.
 pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
     let event = turn.event();
     let node = shown_node(turn);
@@ -848,7 +848,7 @@ fn write_chunk(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, content:
     });
 }
 
-/// Tells the node of a piece: the source's own word in its own dialect, else the step's name.
+/// Returns the node of a piece: the source's own word in its own dialect, else the step's name.
 pub(super) fn shown_node<'t>(turn: &'t Turn<'_>) -> Cow<'t, str> {
     let own = turn.event().extra.get(NODE).filter(|_| turn.own).and_then(Json::as_string);
     own.unwrap_or_else(|| turn.track.step_of(turn.event()).map_or(OUTSIDE, |step| step.name.as_str()).into())
@@ -870,7 +870,7 @@ fn write_usage(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, usage: &
     });
 }
 
-/// Tells tokens that the source only summed up at the end; Loom's reply has no place for them.
+/// Writes tokens that the source only summed up at the end; Loom's reply has no place for them.
 fn summed_usage(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, summary: Option<&Summary>) {
     if let Some(usage) = turn.track.summed_usage(summary).filter(|_| !turn.full) {
         write_usage(form, turn, out, &usage);

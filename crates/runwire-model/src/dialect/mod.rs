@@ -34,12 +34,12 @@ use crate::event::ErrorInfo;
 use crate::json::{Json, ObjectWriter};
 use crate::time::Timestamp;
 
-/// Tells the time that a frame shows: the producer's own in its own dialect, else when it was written.
+/// Returns the time that a frame shows: the producer's own in its own dialect, else when it was written.
 fn shown_time(turn: &encode::Turn<'_>) -> Timestamp {
     turn.record.source_time.filter(|_| turn.own).unwrap_or(turn.record.at)
 }
 
-/// Tells whether a value of the agent's own has the form of an extension slot.
+/// Returns whether a value of the agent's own has the form of an extension slot.
 fn looks_like_slot(value: &Json) -> bool {
     crate::json::Object::of_json(value).is_some_and(|object| object.has("runwire"))
 }
@@ -48,7 +48,7 @@ fn looks_like_slot(value: &Json) -> bool {
 const APPROVAL_SCHEMA: &str =
     r#"{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}}}"#;
 
-/// Tells whether a schema asks for a boolean `approved`, which makes the question an approval.
+/// Returns whether a schema asks for a boolean `approved`, which makes the question an approval.
 fn asks_for_approval(schema: &Json) -> bool {
     use crate::json::Object;
     let properties = Object::of_json(schema).and_then(|schema| Object::of(schema.get("properties")?));

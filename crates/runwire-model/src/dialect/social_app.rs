@@ -53,7 +53,7 @@ fn is_social_app(frame: &Object<'_>) -> bool {
     ag_ui::is_ag_ui(frame) && shows(frame)
 }
 
-/// Tells whether a frame of AG-UI has a field that only this profile knows.
+/// Returns whether a frame of AG-UI has a field that only this profile knows.
 pub(super) fn shows(object: &Object<'_>) -> bool {
     ["args", "answer", "stage", "tool_call_id"].iter().any(|key| object.has(key))
 }
@@ -106,7 +106,7 @@ pub(super) fn decode(
     Ok(())
 }
 
-/// Tells the stage that a step belongs to.
+/// Returns the stage that a step belongs to.
 fn stage_of(step: &str) -> &'static str {
     if step == ROUTER { ROUTER } else { WORKER }
 }
@@ -272,7 +272,7 @@ fn stage<'t>(turn: &'t Turn<'_>) -> Cow<'t, str> {
     own.unwrap_or_else(|| turn.track.step_of(turn.event()).map_or(WORKER, |step| stage_of(&step.name)).into())
 }
 
-/// Tells whether a text goes to slots: the document has frames for the assistant's alone. One that a frame of this
+/// Returns whether a text goes to slots: the document has frames for the assistant's alone. One that a frame of this
 /// dialect tells whole is that frame again.
 fn is_aside(turn: &Turn<'_>, message_id: &str) -> bool {
     let Some(text) = turn.track.text(message_id) else { return false };
@@ -314,7 +314,9 @@ impl Encode for Encoder {
                 }
                 self.step(turn, out, "STEP_FINISHED", &finished.name);
             }
-            Body::TextStarted(started) if started.is_anothers() && !turn.is_silent() => self.slot(turn, out),
+            Body::TextStarted(started) if started.is_not_assistant() && !turn.is_silent() => {
+                self.slot(turn, out)
+            }
             Body::TextDelta(delta) if is_aside(turn, &delta.message_id) => self.slot(turn, out),
             Body::TextStarted(_) | Body::TextDelta(_) => {}
             Body::TextFinished(finished) => match track.text(&finished.message_id) {

@@ -582,7 +582,7 @@ impl Encode for Encoder {
                 }
             }
             Body::TextStarted(started) => {
-                if started.is_anothers() {
+                if started.is_not_assistant() {
                     self.slot(turn, out);
                 }
             }

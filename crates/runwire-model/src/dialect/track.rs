@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 pub(super) struct Step {
     pub(super) id: String,
     pub(super) name: String,
-    /// The how-manieth step of the run it is, from 1.
+    /// The ordinal step of the run it is, from 1.
     pub(super) ordinal: u64,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Piece {
 
 impl Piece {
     /// Returns whether the text is not the assistant's.
-    fn is_anothers(&self) -> bool {
+    fn is_not_assistant(&self) -> bool {
         self.role.as_deref().is_some_and(|role| role != "assistant")
     }
 }
@@ -96,7 +96,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Tells whether more is known than the total.
+    /// Returns whether more is known than the total.
     pub(super) fn has_parts(self) -> bool {
         self.prompt > 0 || self.completion > 0
     }
@@ -120,13 +120,13 @@ impl Track {
                 self.steps.push(Step { id, name: started.name.clone(), ordinal: self.step_count });
             }
             Body::TextStarted(started) => {
-                let aside = started.is_anothers()
+                let aside = started.is_not_assistant()
                     || self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
                 self.texts.push(Piece {
                     id: started.message_id.clone(),
                     start: place,
                     aside,
-                    told: started.is_anothers(),
+                    told: started.is_not_assistant(),
                     role: started.role.clone(),
                     in_subagent: event.subagent_run_id.is_some(),
                     digest: Digest::default(),
@@ -190,7 +190,7 @@ impl Track {
     pub(super) fn after(&mut self, event: &Event, chunks: bool) {
         // A text ends the thinking before it, also one that is told in slots.
         let begins_aside = match &event.body {
-            Body::TextStarted(started) => started.is_anothers(),
+            Body::TextStarted(started) => started.is_not_assistant(),
             Body::TextDelta(delta) => self.is_silent(&delta.message_id),
             _ => false,
         };
@@ -201,7 +201,7 @@ impl Track {
             Body::TextDelta(delta) => {
                 let mut text = self.texts.iter_mut().find(|text| text.id == delta.message_id);
                 if let Some(text) = text.as_mut().filter(|_| !delta.content.is_empty()) {
-                    if text.digest.len == 0 && !text.is_anothers() && !text.in_subagent {
+                    if text.digest.len == 0 && !text.is_not_assistant() && !text.in_subagent {
                         self.last_text = Some(text.id.clone());
                     }
                     text.digest = text.digest.then(Digest::of(&delta.content));
@@ -260,32 +260,32 @@ impl Track {
 
     /// Returns whether nothing was told yet of a text that continues the one before it.
     pub(super) fn begins_continuation(&self, id: &str) -> bool {
-        let is_new = self.text(id).is_some_and(|text| text.digest.len == 0 && !text.is_anothers());
+        let is_new = self.text(id).is_some_and(|text| text.digest.len == 0 && !text.is_not_assistant());
         is_new && self.last_text.as_deref().is_some_and(|last| self.continues(last, id))
     }
 
-    /// Tells whether the start of a text must be told where pieces have no id: it is another's text, or it
+    /// Returns whether the start of a text must be told where pieces have no id: it is another's text, or it
     /// follows one that nothing ended. One that is told in slots begins with its first piece.
     pub(super) fn tells_start(&self, started: &TextStarted) -> bool {
         // The first piece of a continuation says that it is one.
         let apart = self.text(&started.message_id).is_some_and(|text| text.aside)
             || self.begins_continuation(&started.message_id);
-        started.is_anothers() || (!apart && self.last == Some(Last::Text))
+        started.is_not_assistant() || (!apart && self.last == Some(Last::Text))
     }
 
-    /// Tells the same of a thought.
+    /// Returns the same of a thought.
     pub(super) fn tells_thought_start(&self, started: &ThinkingStarted) -> bool {
         let aside = self.thought(&started.message_id).is_some_and(|thought| thought.aside);
         !aside && self.last == Some(Last::Thought)
     }
 
-    /// Tells whether a text or thought came to nothing that a slot could tell.
+    /// Returns whether a text or thought came to nothing that a slot could tell.
     pub(super) fn is_silent(&self, id: &str) -> bool {
         let piece = self.text(id).or_else(|| self.thought(id));
         piece.is_some_and(|piece| piece.aside && !piece.told)
     }
 
-    /// Tells whether a reader takes an event for the end of the texts before it.
+    /// Returns whether a reader takes an event for the end of the texts before it.
     fn ends_texts(&self, body: &Body, chunks: bool) -> bool {
         match body {
             Body::StepStarted(_) | Body::StepFinished(_) | Body::ToolCalled(_) => true,
@@ -323,18 +323,18 @@ impl Track {
         named.or_else(|| self.steps.last())
     }
 
-    /// Tells whether a name alone says which step ends: the innermost of that name.
+    /// Returns whether a name alone says which step ends: the innermost of that name.
     pub(super) fn ends_innermost(&self, event: &Event, name: &str) -> bool {
         let innermost = self.steps.iter().rfind(|step| step.name == name);
         innermost.is_none_or(|step| Some(&step.id) == event.step_id.as_ref())
     }
 
-    /// Tells whether a fatal notice said the same before.
+    /// Returns whether a fatal notice said the same before.
     pub(super) fn said_fatally(&self, error: &ErrorInfo) -> bool {
         self.fatal == Some(Digest::of(&error.message))
     }
 
-    /// Tells the tokens that only the run's own summary knows.
+    /// Returns the tokens that only the run's own summary knows.
     pub(super) fn summed_usage(&self, told: Option<&Summary>) -> Option<Usage> {
         let told = told.filter(|_| self.usage.is_none())?;
         let mut usage = Usage {

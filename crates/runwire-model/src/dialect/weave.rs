@@ -121,7 +121,7 @@ impl<'a> Weave<'a> {
     pub(crate) fn slot(&mut self, mut event: Event) -> Woven {
         self.translate_id(&mut event.body)?;
         match &event.body {
-            Body::TextStarted(started) if !started.is_anothers() => return self.next_text(event),
+            Body::TextStarted(started) if !started.is_not_assistant() => return self.next_text(event),
             Body::ThinkingStarted(_) => return self.next_thought(event),
             _ => {}
         }
@@ -269,7 +269,7 @@ impl<'a> Weave<'a> {
         self.say(Foreign { dialect, frame, name: name.map(str::to_owned) }, Extra::default())
     }
 
-    /// Tells whether the run has begun.
+    /// Returns whether the run has begun.
     pub(crate) fn is_pending(&self) -> bool {
         self.state.status == crate::run::Status::Pending
     }
@@ -607,7 +607,7 @@ impl<'a> Weave<'a> {
         }
     }
 
-    /// Tells the id of the call that a frame means; a new one gets the frame's id or a minted one.
+    /// Returns the id of the call that a frame means; a new one gets the frame's id or a minted one.
     fn resolve_call(
         &mut self,
         id: Option<String>,
@@ -783,7 +783,7 @@ impl<'a> Weave<'a> {
         format!("{}:a{}", self.state.run_id, self.state.counts.approvals)
     }
 
-    /// Tells the error of the last fatal notice.
+    /// Returns the error of the last fatal notice.
     pub(crate) fn fatal_error(&self) -> Option<ErrorInfo> {
         self.state.fatal.and_then(|place| self.earlier.notice(place)).as_ref().map(Notice::to_error)
     }

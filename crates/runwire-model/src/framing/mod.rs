@@ -39,7 +39,7 @@ impl Framing {
         [Self::Ndjson, Self::Sse, Self::Json].into_iter().find(|framing| framing.name() == name)
     }
 
-    /// Tells the name that people write in options and configuration.
+    /// Returns the name that people write in options and configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ndjson => "ndjson",
@@ -76,7 +76,7 @@ impl Framing {
     }
 }
 
-/// Tells whether data is `[DONE]`, the end mark that many SSE servers write after their last event: it is no frame.
+/// Returns whether data is `[DONE]`, the end mark that many SSE servers write after their last event: it is no frame.
 pub fn is_end_mark(data: &[u8]) -> bool {
     data.trim_ascii() == b"[DONE]"
 }
@@ -118,14 +118,14 @@ pub enum FramingError {
 }
 
 impl FramingError {
-    /// Tells the line of the fault, from 1.
+    /// Returns the line of the fault, from 1.
     pub fn line(&self) -> u64 {
         match self {
             Self::TooLong { line } | Self::NameTooLong { line } | Self::NotJson { line, .. } => *line,
         }
     }
 
-    /// Tells the stable code of the fault.
+    /// Returns the stable code of the fault.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLong { .. } | Self::NameTooLong { .. } => "frame_too_long",
@@ -133,7 +133,7 @@ impl FramingError {
         }
     }
 
-    /// Tells whether frames may still follow.
+    /// Returns whether frames may still follow.
     pub fn can_continue(&self) -> bool {
         match self {
             Self::TooLong { .. } | Self::NameTooLong { .. } => true,
@@ -239,7 +239,7 @@ pub fn write_frame(framing: Framing, out: &mut Vec<u8>, id: Option<&str>, name: 
     }
 }
 
-/// Tells whether a byte is white space in JSON.
+/// Returns whether a byte is white space in JSON.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

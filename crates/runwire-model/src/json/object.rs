@@ -88,7 +88,7 @@ impl<'a> Object<'a> {
         json.is_object().then(|| Self::of_text(json.text()).ok()).flatten()
     }
 
-    /// Tells whether a field is there.
+    /// Returns whether a field is there.
     pub fn has(&self, key: &str) -> bool {
         self.fields.iter().any(|(name, _)| name == key)
     }
@@ -255,7 +255,7 @@ fn last_of_each<'a>(fields: Vec<(Cow<'a, str>, &'a RawValue)>) -> Vec<(Cow<'a, s
     kept
 }
 
-/// Tells what the parser says. Most frames are one line, of which only the column says something.
+/// Returns what the parser says. Most frames are one line, of which only the column says something.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

@@ -46,7 +46,7 @@ pub enum FrameFault {
 }
 
 impl FrameFault {
-    /// Tells the stable code of the fault.
+    /// Returns the stable code of the fault.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLong { .. } => "frame_too_long",

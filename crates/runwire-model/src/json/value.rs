@@ -64,22 +64,22 @@ impl Json {
         Self("{}".into())
     }
 
-    /// Tells the value's JSON text.
+    /// Returns the value's JSON text.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Tells whether the value is `null`.
+    /// Returns whether the value is `null`.
     pub fn is_null(&self) -> bool {
         &*self.0 == "null"
     }
 
-    /// Tells whether the value is an object.
+    /// Returns whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
     }
 
-    /// Tells the value of a JSON string, and nothing for any other value.
+    /// Returns the value of a JSON string, and nothing for any other value.
     pub fn as_string(&self) -> Option<Cow<'_, str>> {
         if !self.0.starts_with('"') {
             return None;
@@ -91,7 +91,7 @@ impl Json {
         serde_json::from_str(&self.0).ok().map(Cow::Owned)
     }
 
-    /// Tells the text form of the value: a string's content, any other value's compact JSON.
+    /// Returns the text form of the value: a string's content, any other value's compact JSON.
     pub fn text_form(&self) -> Cow<'_, str> {
         if let Some(content) = self.as_string() {
             return content;
@@ -120,7 +120,7 @@ impl Json {
         serde_json::from_str(&self.0).map_err(|error| ValueError::locate(&self.0, error))
     }
 
-    /// Tells whether two texts mean the same value, however they are laid out.
+    /// Returns whether two texts mean the same value, however they are laid out.
     pub fn is_same_value(&self, other: &Self) -> bool {
         self == other || self.to_value().is_ok_and(|value| other.to_value().is_ok_and(|other| value == other))
     }

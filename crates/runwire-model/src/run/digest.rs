@@ -55,7 +55,7 @@ impl Digest {
         text.split_whitespace().fold(Self::default(), |digest, word| digest.then(Self::of(word)))
     }
 
-    /// Tells the digest of this text with another one after it.
+    /// Returns the digest of this text with another one after it.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {

@@ -48,7 +48,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::RunClosed(_) => "run_closed",
@@ -800,7 +800,7 @@ impl Writer<'_> {
     }
 }
 
-/// Gives a call its arguments: the object that a text is, or nothing and the text itself.
+/// Returns a call its arguments: the object that a text is, or nothing and the text itself.
 pub(crate) fn set_arguments(called: &mut ToolCalled, text: &str) {
     let text = text.trim();
     match Json::parse(text) {

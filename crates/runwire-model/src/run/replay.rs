@@ -85,7 +85,7 @@ impl RunState {
         }
     }
 
-    /// Tells whether a state that comes from outside keeps within what any run can come to.
+    /// Returns whether a state that comes from outside keeps within what any run can come to.
     pub fn is_within_limits(&self) -> bool {
         let counts = &self.counts;
         let counted = [counts.messages, counts.thoughts, counts.calls, counts.steps, counts.approvals];

@@ -38,12 +38,12 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// Tells whether the run is closed.
+    /// Returns whether the run is closed.
     pub fn is_closed(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// Tells the word on the wire.
+    /// Returns the word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -281,27 +281,27 @@ impl RunState {
         next
     }
 
-    /// Tells how many steps the run has had.
+    /// Returns how many steps the run has had.
     pub(crate) fn run_steps(&self) -> u64 {
         self.counts.steps - self.steps_before
     }
 
-    /// Tells the innermost open step.
+    /// Returns the innermost open step.
     pub fn current_step(&self) -> Option<&OpenStep> {
         self.steps.last()
     }
 
-    /// Tells the id of the text that one of the source's ids stands for now.
+    /// Returns the id of the text that one of the source's ids stands for now.
     pub(crate) fn text_id<'a>(&'a self, id: &'a str) -> &'a str {
         self.id_now(id, self.texts.iter().any(|text| text.id == id))
     }
 
-    /// Tells the id of the thought that one of the source's ids stands for now.
+    /// Returns the id of the thought that one of the source's ids stands for now.
     pub(crate) fn thought_id<'a>(&'a self, id: &'a str) -> &'a str {
         self.id_now(id, self.thoughts.iter().any(|thought| thought.id == id))
     }
 
-    /// Tells the id of the call that one of the source's ids stands for now.
+    /// Returns the id of the call that one of the source's ids stands for now.
     pub(crate) fn call_id<'a>(&'a self, id: &'a str) -> &'a str {
         self.id_now(id, self.calls.iter().any(|call| call.id == id))
     }

@@ -21,7 +21,7 @@ impl RunTexts {
     /// Takes in the next event of the run.
     pub fn absorb(&mut self, event: &Event) {
         match &event.body {
-            Body::TextStarted(started) if !started.is_anothers() && event.subagent_run_id.is_none() => {
+            Body::TextStarted(started) if !started.is_not_assistant() && event.subagent_run_id.is_none() => {
                 self.texts.push(RunText { id: started.message_id.clone(), content: String::new() });
             }
             Body::TextDelta(delta) => {

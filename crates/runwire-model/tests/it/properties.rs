@@ -92,7 +92,7 @@ const ENVELOPE: &[&str] = &[
 ];
 
 /// The same events as acts of a server, so that no dialect takes them for its own frames.
-fn as_acts(records: &[Record]) -> Vec<Record> {
+fn as_actions(records: &[Record]) -> Vec<Record> {
     let each = |(at, event): (usize, Event)| Record {
         seq: at as u64 + 1,
         at: Timestamp(0),
@@ -310,7 +310,7 @@ fn keeps_what_a_person_sees(records: &[Record], dialect: Dialect) -> Result<(), 
 fn is_idempotent(records: &[Record], dialect: Dialect) -> Result<(), TestCaseError> {
     let frames = encode(records, dialect, Fidelity::Native);
     let once = decode(&frames, dialect).map_err(TestCaseError::fail)?;
-    for (form, again) in [("as its own frames", once.clone()), ("as events", as_acts(&once))] {
+    for (form, again) in [("as its own frames", once.clone()), ("as events", as_actions(&once))] {
         let frames = encode(&again, dialect, Fidelity::Native);
         let twice = decode(&frames, dialect).map_err(TestCaseError::fail)?;
         let what = format!("{dialect} twice, {form}\nrun\n  {}\nonce\n  {}", show(records), show(&once));

@@ -16,7 +16,7 @@ fn schema(dialect: Dialect) -> Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// Tells what is wrong with a frame.
+/// Returns what is wrong with a frame.
 fn faults(schema: &Validator, frame: &Value) -> Vec<String> {
     schema.iter_errors(frame).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }

@@ -9,7 +9,7 @@ mod sessions;
 use std::collections::HashSet;
 
 use runwire_check::{AFTER_END, Finding, Severity, Side, section_of};
-use runwire_model::convert::{Converter, Options, Problem};
+use runwire_model::convert::{ConvertProblem, Converter, Options};
 use runwire_model::dialect::{DecodeError, Dialect, detect};
 use runwire_model::framing::{Frame, FramingError, is_end_mark};
 use runwire_model::json::Object;
@@ -210,7 +210,7 @@ impl StreamChecker {
             session.state.follow(dialect);
         }
         let dialect = session.state.dialect();
-        let checked = runwire_check::Frame { name: frame.name, data: frame.data };
+        let checked = runwire_check::CheckedFrame { name: frame.name, data: frame.data };
         let mut findings = session.state.check(checked, 0, Side::Reader);
         if let Some(error) = refused {
             add_refusal(dialect, &error.problem, checked, &mut findings);
@@ -238,12 +238,12 @@ impl StreamChecker {
 /// Adds the refusal of the decoder or the guard, unless it was reported already.
 fn add_refusal(
     dialect: Dialect,
-    problem: &Problem,
-    frame: runwire_check::Frame<'_>,
+    problem: &ConvertProblem,
+    frame: runwire_check::CheckedFrame<'_>,
     findings: &mut Vec<Finding>,
 ) {
     let field = match problem {
-        Problem::Decode(DecodeError::Refused(Refusal::RunClosed(status))) => {
+        ConvertProblem::Decode(DecodeError::Refused(Refusal::RunClosed(status))) => {
             let again = ending::repeats_the_end(dialect, frame.name, frame.data, *status);
             let told = findings.iter_mut().find(|finding| finding.code == AFTER_END);
             match told {
@@ -256,16 +256,16 @@ fn add_refusal(
             }
         }
         // The schema has said it, and better.
-        Problem::Decode(DecodeError::Field(_))
+        ConvertProblem::Decode(DecodeError::Field(_))
             if findings.iter().any(|finding| finding.pointer.is_some()) =>
         {
             return;
         }
-        Problem::Decode(DecodeError::Field(error)) => Some(error.field.clone()),
+        ConvertProblem::Decode(DecodeError::Field(error)) => Some(error.field.clone()),
         _ => None,
     };
     let message = match problem {
-        Problem::Decode(DecodeError::Field(error)) => error.problem.clone(),
+        ConvertProblem::Decode(DecodeError::Field(error)) => error.problem.clone(),
         other => other.to_string(),
     };
     let finding = Finding::problem(problem.code(), message);

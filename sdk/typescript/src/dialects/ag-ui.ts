@@ -122,7 +122,7 @@ export interface StateDeltaFrame extends Envelope {
   subagentRunId?: string;
 }
 
-/** Gives all messages of the conversation, in order. (MessagesSnapshotEvent) */
+/** Carries all messages of the conversation, in order. (MessagesSnapshotEvent) */
 export interface MessagesSnapshotFrame extends Envelope {
   type: "MESSAGES_SNAPSHOT";
   messages: Message[];

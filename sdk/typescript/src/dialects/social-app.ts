@@ -57,7 +57,7 @@ export interface ToolCallStartFrame extends Envelope {
   stage: "router" | "worker";
 }
 
-/** Gives a call's whole arguments, once, as an object. (§3.3) */
+/** Carries a call's whole arguments, once, as an object. (§3.3) */
 export interface ToolCallArgsFrame extends Envelope {
   type: "TOOL_CALL_ARGS";
   threadId: string;
@@ -80,7 +80,7 @@ export interface ToolCallEndFrame extends Envelope {
   stage: "router" | "worker";
 }
 
-/** Tells how a call ended; tool_call_id equals the call's toolCallId. (§3.3) */
+/** Reports how a call ended; tool_call_id equals the call's toolCallId. (§3.3) */
 export interface ToolCallResultFrame extends Envelope {
   type: "TOOL_CALL_RESULT";
   threadId: string;
@@ -96,7 +96,7 @@ export interface ToolCallResultFrame extends Envelope {
   error: string | null;
 }
 
-/** Gives a whole answer at once; this dialect has no text deltas. (§3.4) */
+/** Carries a whole answer at once; this dialect has no text deltas. (§3.4) */
 export interface TextMessageEndFrame extends Envelope {
   type: "TEXT_MESSAGE_END";
   threadId: string;
@@ -113,7 +113,7 @@ export interface TextMessageEndFrame extends Envelope {
   ui_schema: Record<string, unknown>;
 }
 
-/** Gives the whole shared state; any JSON value. (§3.5) */
+/** Carries the whole shared state; any JSON value. (§3.5) */
 export interface StateSnapshotFrame extends Envelope {
   type: "STATE_SNAPSHOT";
   threadId: string;
@@ -121,7 +121,7 @@ export interface StateSnapshotFrame extends Envelope {
   snapshot: unknown;
 }
 
-/** Gives all messages of the conversation. (§3.5) */
+/** Carries all messages of the conversation. (§3.5) */
 export interface MessagesSnapshotFrame extends Envelope {
   type: "MESSAGES_SNAPSHOT";
   threadId: string;

@@ -79,7 +79,7 @@ impl Mirror {
         Self { messages: messages.into_iter().map(Message::of_chat).collect(), ..Self::default() }
     }
 
-    /// Tells whether a response has begun that has not ended.
+    /// Returns whether a response has begun that has not ended.
     pub(crate) fn is_active(&self) -> bool {
         self.active
     }
@@ -467,7 +467,7 @@ impl Extra {
     }
 }
 
-/// Tells what begins or ends: its id or name, and the subagent it is in.
+/// Returns what begins or ends: its id or name, and the subagent it is in.
 fn identity(kind: Kind, frame: &Object<'_>) -> (String, Option<String>) {
     let key = match kind {
         Kind::Step => "stepName",

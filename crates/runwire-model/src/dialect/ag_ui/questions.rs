@@ -67,7 +67,7 @@ mod tests {
         InteractionResolved { interaction_id: id.into(), ..Default::default() }.into()
     }
 
-    /// Tells what each record becomes: the types of its frames, an interrupt as its list of questions.
+    /// Returns what each record becomes: the types of its frames, an interrupt as its list of questions.
     fn told(records: Vec<Vec<Body>>) -> Vec<Vec<String>> {
         let mut encoder = Encoder::new(Dialect::AgUi, "t", "r", Fidelity::Native);
         let mut told = Vec::new();

@@ -374,7 +374,7 @@ impl Encoder {
         out.end(None);
     }
 
-    /// Tells all messages anew, where what was told before must be replaced.
+    /// Returns all messages anew, where what was told before must be replaced.
     fn all_messages(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         turn.keep_whole();
         let messages = turn.earlier.messages();
@@ -407,7 +407,7 @@ fn write_usage(object: &mut ObjectWriter<'_>, tokens: Option<Tokens>) {
     });
 }
 
-/// Tells whether the pieces of a call's arguments come to what the call says.
+/// Returns whether the pieces of a call's arguments come to what the call says.
 fn same_arguments(sent: &str, called: &ToolCalled) -> bool {
     match &called.arguments_text {
         Some(text) => text.trim() == sent.trim(),
@@ -483,7 +483,7 @@ fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionReques
     object.end();
 }
 
-/// Tells whether the official client would take these messages.
+/// Returns whether the official client would take these messages.
 pub(crate) fn are_messages(messages: &Json) -> bool {
     let Ok(serde_json::Value::Array(items)) = messages.to_value() else { return false };
     items.iter().all(|message| {
@@ -501,12 +501,12 @@ pub(crate) fn are_messages(messages: &Json) -> bool {
     })
 }
 
-/// Gives a patch as it may be written: without operations that RFC 6902 does not define, which readers drop.
+/// Returns a patch as it may be written: without operations that RFC 6902 does not define, which readers drop.
 fn defined(patch: &Json) -> Cow<'_, Json> {
     patch::defined(patch).map_or(Cow::Borrowed(patch), Cow::Owned)
 }
 
-/// Gives a patch as it may be written, and keeps the whole one beside it where that is less.
+/// Returns a patch as it may be written, and keeps the whole one beside it where that is less.
 fn kept_whole<'p>(turn: &Turn<'_>, patch: &'p Json) -> Cow<'p, Json> {
     let written = defined(patch);
     if matches!(written, Cow::Owned(_)) {
@@ -515,7 +515,7 @@ fn kept_whole<'p>(turn: &Turn<'_>, patch: &'p Json) -> Cow<'p, Json> {
     written
 }
 
-/// Tells whether the official client would take this for a JSON Patch.
+/// Returns whether the official client would take this for a JSON Patch.
 fn is_patch(patch: &Json) -> bool {
     let Ok(operations) = serde_json::from_str::<Vec<&RawValue>>(patch.text()) else { return false };
     let is_pointer = |pointer: Option<Cow<'_, str>>| {
@@ -896,7 +896,7 @@ impl Encoder {
         Some(self.subagents.remove(at).0)
     }
 
-    /// Tells the message that a call belongs to, unless it is another subagent's.
+    /// Returns the message that a call belongs to, unless it is another subagent's.
     fn parent<'m>(&self, turn: &Turn<'_>, message_id: Option<&'m str>) -> Option<&'m str> {
         let subagent = &turn.event().subagent_run_id;
         let owner = self.messages.iter().rfind(|(told, _)| Some(told.as_str()) == message_id);
@@ -907,7 +907,7 @@ impl Encoder {
         message_id.filter(|_| fits)
     }
 
-    /// Tells whether the client takes a change of an activity from the event's subagent.
+    /// Returns whether the client takes a change of an activity from the event's subagent.
     fn may_change(&self, activity: &str, event: &Event) -> bool {
         let owner = self.activities.iter().find(|(id, _)| id == activity).map(|(_, owner)| owner);
         event.subagent_run_id.is_none() || owner == Some(&event.subagent_run_id)
