@@ -323,6 +323,15 @@ export const tests = {
     });
   },
 
+  async errors_keep_their_form(server) {
+    const call = event("tool", "tool_call", { tool_call_id: "c", name: "search", arguments: {} });
+    for (const [name, error] of Object.entries({ text: "it broke", object: { code: 7, message: "it broke" } })) {
+      const result = event("tool", "tool_result", { tool_call_id: "c", status: "error", error });
+      const frames = await roundTrip(server, `error-${name}`, [running, call, result]);
+      assert.deepEqual(payloads(frames, "tool/tool_result").map((payload) => payload.error), [error], name);
+    }
+  },
+
   async type_system_error(server) {
     const payload = { code: "MODEL_CONFIG_INVALID", message: "模型配置错误", retryable: false, detail: { key: "x" } };
     const frames = await roundTrip(server, "system-error", [running, event("system", "error", payload)]);

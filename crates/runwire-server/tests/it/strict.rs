@@ -129,7 +129,8 @@ async fn a_strict_agent_loses_the_frames_that_its_document_does_not_allow() {
         let refused = events.iter().filter(|event| event["type"] == "foreign").count();
         let told = events.iter().filter(|event| event["code"] == "breaks_document").count();
         let is_strict = name == "strict";
-        assert_eq!((refused, told), if is_strict { (2, 2) } else { (0, 0) }, "{events:?}");
+        // The exit of a node that was never entered is foreign either way.
+        assert_eq!((refused, told), if is_strict { (2, 2) } else { (1, 0) }, "{events:?}");
         assert_eq!(run.get("warnings").is_some(), !is_strict, "{run}");
     }
 }

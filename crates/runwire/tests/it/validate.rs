@@ -221,6 +221,11 @@ fn easyflow_ends_once_and_counts_per_message() {
     assert_eq!(codes("easyflow-chat", &[&sse("done", &done)]), []);
     assert_eq!(codes("easyflow-chat", &[&sse("message", &done)]), has(2, "bad_event_name"));
     assert_eq!(codes("easyflow-chat", &[&sse("token", &delta("m", 0))]), has(2, "bad_event_name"));
+    let node = |state: &str| {
+        frame("workflow", "status", &format!(r#""payload":{{"node_id":"n","state":"{state}"}}"#))
+    };
+    assert_eq!(codes("easyflow-chat", &[&node("start"), &node("end"), &done]), []);
+    assert_eq!(codes("easyflow-chat", &[&node("end"), &done]), has(1, "not_open"));
 }
 
 #[test]
@@ -325,6 +330,13 @@ fn a_reused_tool_call_id_of_social_app_is_found() {
         frame("TOOL_CALL_START", call),
     ];
     assert_eq!(codes_of("social-app", &frames), has(4, "already_used"));
+    // Also after many others.
+    let others = (0..200).flat_map(|id| {
+        let call = call.replace(r#""c""#, &format!(r#""c{id}""#));
+        [frame("TOOL_CALL_START", &call), frame("TOOL_CALL_END", &call)]
+    });
+    let frames: Vec<String> = frames[..3].iter().cloned().chain(others).chain([frames[3].clone()]).collect();
+    assert_eq!(codes_of("social-app", &frames), has(404, "already_used"));
 }
 
 #[test]
