@@ -49,7 +49,7 @@ pub async fn ag_ui_may_turn_out_to_be_social_app(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let named = |dialect, frame: &str| Append { dialect: Some(dialect), ..to_run("r", &[frame]) };
     fixture.write(named(Dialect::AgUi, r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#)).await;
-    let shows = r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","fixture":"x"}"#;
+    let shows = r#"{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","stage":"x"}"#;
     fixture.write(named(Dialect::AgUi, shows)).await;
     let fixture = fixture.reopen().await;
     let told = fixture.log.producer(&run("r"), "").await.expect("the run").expect("the producer");

@@ -22,7 +22,7 @@ fn content(sequence: u64) -> String {
 
 /// A fixture of thinking that the document does not have.
 fn odd(sequence: u64) -> String {
-    frame(sequence, "thinking", r#"{"content":"x","fixture":"dreaming"}"#)
+    frame(sequence, "thinking", r#"{"content":"x","stage":"dreaming"}"#)
 }
 
 fn call(sequence: u64, kind: &str) -> String {
@@ -47,7 +47,7 @@ pub async fn a_strict_append_refuses_what_the_document_does_not_allow(bed: &dyn 
     assert_eq!((fault.index, fault.line, fault.problem.code()), (2, 3, "breaks_document"));
     let FrameProblem::Document(breach) = fault.problem else { panic!("{:?}", fault.problem) };
     assert_eq!((breach.dialect, breach.finding.code), (Dialect::StreamingEngine, "bad_value"));
-    assert_eq!(breach.finding.pointer.as_deref(), Some("/data/fixture"));
+    assert_eq!(breach.finding.pointer.as_deref(), Some("/data/stage"));
     assert_eq!(breach.finding.section.as_deref(), Some("§1.3"));
     assert!(fixture.info("r").await.summary.warnings.is_empty());
 
@@ -102,7 +102,7 @@ pub async fn a_violation_is_counted_once_as_a_warning(bed: &dyn Bed) {
     assert_eq!((warnings.count, warnings.first.len()), (3, 2));
     let [stage_odd, not_open] = &warnings.first[..] else { panic!("{warnings:?}") };
     assert_eq!((stage_odd.seq, stage_odd.times, stage_odd.code.as_str()), (2, 2, "bad_value"));
-    assert_eq!(stage_odd.field.as_deref(), Some("data.fixture"));
+    assert_eq!(stage_odd.field.as_deref(), Some("data.stage"));
     assert_eq!((not_open.seq, not_open.times, not_open.code.as_str()), (5, 1, "not_open"));
     // The state went on with the run, in another body and after reopening.
     fixture.write(to_run("r", &[content(2)])).await;
@@ -115,7 +115,7 @@ pub async fn a_violation_is_counted_once_as_a_warning(bed: &dyn Bed) {
 pub async fn warnings_of_a_run_are_bounded(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let wrong = |at: u64| {
-        let data = format!(r#"{{"content":"x","fixture":"{}","contnt{at}":1}}"#, "y".repeat(2000));
+        let data = format!(r#"{{"content":"x","stage":"{}","contnt{at}":1}}"#, "y".repeat(2000));
         frame(at, "thinking", &data)
     };
     let frames: Vec<String> = std::iter::once(start()).chain((1..100).map(wrong)).collect();
