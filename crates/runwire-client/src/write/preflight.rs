@@ -92,6 +92,10 @@ impl Preflight {
         if let Some(step) = &event.step_id {
             id("step_id", step)?;
         }
+        let ends_message = matches!(event.body, Body::TextFinished(_) | Body::ThinkingFinished(_));
+        if ends_message && !self.joined && self.state.ends_nothing(event) {
+            return Err(EmitError::field("message_id", "no message of this id has begun"));
+        }
         match &event.body {
             Body::RunStarted(_) if self.state.status != Status::Pending => {
                 Err(EmitError::field("type", "a run starts once, before anything else"))

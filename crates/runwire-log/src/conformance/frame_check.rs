@@ -132,7 +132,7 @@ pub async fn warnings_of_a_run_are_bounded(bed: &dyn Bed) {
 pub async fn a_check_that_cannot_remember_more_is_a_warning_once(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let social = |kind: &str, more: &str| {
-        format!(r#"{{"type":"{kind}","threadId":"t","runId":"r","messageId":"m","fixture":"worker"{more}}}"#)
+        format!(r#"{{"type":"{kind}","threadId":"t","runId":"r","messageId":"m","stage":"worker"{more}}}"#)
     };
     let called = |id: usize| {
         let call = format!(r#","toolCallId":"{id}","toolCallName":"n""#);

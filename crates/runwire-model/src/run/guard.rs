@@ -133,7 +133,7 @@ impl RunState {
     }
 
     /// Returns whether an event only ends something that never began, as far as the ids that are remembered tell.
-    pub(crate) fn ends_nothing(&self, event: &Event) -> bool {
+    pub fn ends_nothing(&self, event: &Event) -> bool {
         let is_new = |id: &str, now: &str, open: &[OpenText]| {
             !self.recent.contains(&hash_of(id)) && open.iter().all(|text| text.id != now)
         };
