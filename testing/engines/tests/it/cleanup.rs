@@ -34,7 +34,7 @@ fn killed_holder_leaves_nothing(how: &str) {
     fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "ending::holds_engines", "--nocapture"])
+        .args(["--exact", "cleanup::holds_engines", "--nocapture"])
         .env(HOLDS, how)
         .env("TMPDIR", folder.path());
     let mut holder = command.stdout(Stdio::piped()).spawn().unwrap();
