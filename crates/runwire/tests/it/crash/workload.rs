@@ -218,7 +218,8 @@ impl WriteLog {
         });
         let told: Vec<usize> = told.flat_map(|event| numbers(writer, &event.data)).collect();
         assert_eq!(told, said, "{writer}: what was said and what is told");
-        assert!(!said.is_empty(), "{writer} said nothing");
+        // A writer without a producer does not retry, so a fault before its first write leaves it silent.
+        assert!(!said.is_empty() || writer.ends_with("anonymous"), "{writer} said nothing");
     }
 }
 
