@@ -310,7 +310,7 @@ fn is_same_family(one: Dialect, other: Dialect) -> bool {
     one == other || (is_ag_ui(one) && is_ag_ui(other))
 }
 
-/// Returns the section of a document that describes what a frame is, for whoever finds more in it.
+/// Returns the section of a document that describes a frame.
 pub fn section_of(dialect: Dialect, frame: CheckedFrame<'_>) -> Option<String> {
     let text = std::str::from_utf8(frame.data).ok()?;
     let mut members = FrameMembers::default();

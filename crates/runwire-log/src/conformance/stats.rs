@@ -6,7 +6,7 @@ use super::fixture::{COMPLETED, Fixture, STARTED, to_run};
 use crate::outbox::{OutboxKind, Subscriber};
 use crate::stats::SubscriberBacklog;
 
-/// Writes are counted from zero; open runs are counted whoever wrote them.
+/// Writes are counted from zero; open runs of all producers are counted.
 pub async fn statistics_count_writes_and_open_runs(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let all = Subscriber { name: "all".to_owned(), kinds: OutboxKind::ALL.to_vec() };

@@ -226,7 +226,7 @@ pub async fn a_refused_frame_is_told_with_its_thread_and_run(bed: &dyn Bed) {
     let fault = written.fault.expect("a fault");
     assert_eq!((fault.line, fault.problem.code()), (2, "run_closed"));
     assert_eq!((fault.thread.as_deref(), fault.run.as_deref()), (Some("a"), Some("a1")));
-    // It uses up no index: whoever leaves it out goes on with the next one there.
+    // It uses up no index: a producer that leaves it out continues with the next one.
     fixture.write(stamped(to_tenant(&frames[2..]), "q", 0, 8)).await;
     assert_eq!(owners(&fixture, "b2").await.len(), 2);
 }

@@ -400,7 +400,7 @@ impl<'a> Weave<'a> {
         }
     }
 
-    /// Ends the assistant's open texts outside subagents, whoever gave them their ids.
+    /// Ends the assistant's open texts outside subagents, whether their ids were minted or given.
     fn end_answer(&mut self) -> Woven {
         let is_answer = |text: &&OpenText| text.minted || (text.assistant && text.subagent.is_none());
         while let Some(text) = self.state.texts.iter().find(is_answer) {
