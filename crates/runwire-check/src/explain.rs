@@ -1,4 +1,4 @@
-//! A schema's errors in words for the person who must mend the frame.
+//! Turns a schema's errors into findings for the person who must fix the frame.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
@@ -9,7 +9,7 @@ use crate::keys::escaped;
 use crate::nearest::nearest;
 use crate::schema::Schema;
 
-/// Explains all errors of a frame, each thing once.
+/// Explains all errors of a frame, without repetitions.
 pub(crate) fn all(errors: &[ValidationError<'_>], schema: &Schema) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for error in errors {
@@ -21,7 +21,7 @@ pub(crate) fn all(errors: &[ValidationError<'_>], schema: &Schema) -> Vec<Findin
     drop_echoes(findings)
 }
 
-/// Drops what says nothing where another finding says what it is about.
+/// Drops findings that only repeat another one.
 fn drop_echoes(findings: Vec<Finding>) -> Vec<Finding> {
     let names_the_missing = findings.iter().any(|finding| finding.code == "missing_field");
     let wrong = findings.iter().filter(|finding| finding.code == "wrong_type");
@@ -37,13 +37,13 @@ fn drop_echoes(findings: Vec<Finding>) -> Vec<Finding> {
 fn explain(error: &ValidationError<'_>, schema: &Schema) -> Finding {
     let path = error.evaluation_path().as_str();
     let around = path.rsplit_once('/').map_or("", |(around, _)| around);
-    let place = Place {
+    let context = ErrorContext {
         pointer: error.instance_path().as_str().to_owned(),
         found: error.instance().as_ref(),
         around,
         schema,
     };
-    let finding = place.explain(error);
+    let finding = context.explain(error);
     let section = match &finding.section {
         Some(section) => Some(section.clone()),
         None => schema.section(path),
@@ -51,17 +51,17 @@ fn explain(error: &ValidationError<'_>, schema: &Schema) -> Finding {
     Finding { section, ..finding }
 }
 
-/// Where an error stands.
-struct Place<'a> {
-    /// The value's JSON pointer, empty for the whole frame.
+/// Context of an error: the value at fault, and the schema around the broken keyword.
+struct ErrorContext<'a> {
+    /// JSON pointer to the value, empty for the whole frame.
     pointer: String,
     found: &'a Value,
-    /// The schema that has the broken keyword, as an evaluation path.
+    /// Evaluation path of the schema with the broken keyword.
     around: &'a str,
     schema: &'a Schema,
 }
 
-impl Place<'_> {
+impl ErrorContext<'_> {
     fn explain(&self, error: &ValidationError<'_>) -> Finding {
         match error.kind() {
             Kind::Required { property } => self.missing(property.as_str().unwrap_or_default()),
@@ -71,6 +71,9 @@ impl Place<'_> {
                 self.bad_value(format!("must be {}, and is {}", shown(expected_value), shown(self.found)))
             }
             Kind::Pattern { pattern } => self.bad_form(pattern),
+            Kind::Format { .. } => {
+                self.bad_value(format!("is {}, and the calendar has no such day", shown(self.found)))
+            }
             Kind::Minimum { limit } => {
                 self.bad_value(format!("must be at least {limit}, and is {}", shown(self.found)))
             }
@@ -129,7 +132,7 @@ impl Place<'_> {
         }
     }
 
-    /// Lists the keys that the schema has no name for: one of them may be a slip.
+    /// Lists the keys that the schema does not declare: one of them may be a typo.
     fn undeclared_keys(&self) -> Vec<&str> {
         let declared = |around: &str, key: &str| {
             let properties = self.schema.node(&format!("{around}/properties"));
@@ -141,7 +144,7 @@ impl Place<'_> {
         keys.map(String::as_str).filter(|key| !is_known(key)).collect()
     }
 
-    /// Returns whether the object around the field must have it.
+    /// Returns true if the object around the field requires it.
     fn is_required(&self) -> bool {
         let Some((around, property)) = self.around.rsplit_once("/properties/") else { return false };
         let required = self.schema.node(around).and_then(|node| node.get("required")?.as_array());
@@ -224,7 +227,7 @@ impl Place<'_> {
         self.named(Finding::problem("bad_shape", message))
     }
 
-    /// Lists the fields where each form is nothing but a field that must be there.
+    /// Lists the fields of forms that each only require one field.
     fn alternatives(&self, error: &ValidationError<'_>) -> Option<String> {
         let forms = self.schema.node(error.evaluation_path().as_str())?.as_array()?;
         let name = |form: &Value| {

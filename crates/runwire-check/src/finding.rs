@@ -1,22 +1,22 @@
-//! What a check finds.
+//! Findings of a check.
 
 use crate::limits;
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The frame breaks its document.
     Problem,
-    /// Worth knowing, and allowed.
+    /// It is allowed, and worth knowing.
     Note,
 }
 
-/// One thing that was found in a frame.
+/// A finding in a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
-    /// The rule that is broken: a stable code.
+    /// Stable code of the rule.
     pub code: &'static str,
     /// The field at fault, with dots between the levels.
     pub field: Option<String>,
@@ -24,14 +24,14 @@ pub struct Finding {
     pub pointer: Option<String>,
     /// The section of the dialect's document.
     pub section: Option<String>,
-    /// What is wrong, and what is expected.
+    /// The problem, and what is expected.
     pub message: String,
-    /// What probably helps.
+    /// Hint at a fix.
     pub hint: Option<String>,
 }
 
 impl Finding {
-    /// Makes a finding that breaks the document.
+    /// Makes a finding of a frame that breaks its document.
     pub fn problem(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Problem,
@@ -44,24 +44,24 @@ impl Finding {
         }
     }
 
-    /// Makes a finding that is worth knowing.
+    /// Makes a note.
     pub fn note(code: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::problem(code, message) }
     }
 
-    /// Returns whether the frame breaks its document.
+    /// Returns true if the frame breaks its document.
     pub fn is_problem(&self) -> bool {
         self.severity == Severity::Problem
     }
 
-    /// Names a field that is not part of the frame's JSON.
+    /// Sets a field that is not part of the frame's JSON.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(cut(field.into()));
         self
     }
 
-    /// Names the field that a JSON pointer leads to.
+    /// Sets the field by its JSON pointer.
     #[must_use]
     pub fn at(mut self, pointer: &str) -> Self {
         self.field = Some(cut(dotted(pointer)));
@@ -69,20 +69,20 @@ impl Finding {
         self
     }
 
-    /// Names the section of the document.
+    /// Sets the section of the document.
     #[must_use]
     pub fn section(mut self, section: impl Into<String>) -> Self {
         self.section = Some(section.into());
         self
     }
 
-    /// Adds what probably helps.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         self.maybe_hint(Some(hint))
     }
 
-    /// Adds what probably helps, if anything does.
+    /// Sets the hint, if there is one.
     #[must_use]
     pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(|hint| cut(hint.into()));
@@ -90,7 +90,7 @@ impl Finding {
     }
 }
 
-/// Cuts a text that quotes too much of its frame.
+/// Truncates a text that quotes too much of its frame.
 fn cut(mut text: String) -> String {
     if text.len() > limits::FINDING_BYTES {
         text.truncate(text.floor_char_boundary(limits::FINDING_BYTES));
@@ -99,7 +99,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Writes a JSON pointer the way people write a path: `data.items[0].id`.
+/// Writes a JSON pointer in the form of a path: `data.items[0].id`.
 fn dotted(pointer: &str) -> String {
     let mut path = String::new();
     for segment in pointer.split('/').skip(1) {

@@ -1,11 +1,11 @@
-//! Keys that stand twice in one object, which readers of JSON settle differently.
+//! Finds duplicate keys, which readers of JSON treat differently.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Finds the first key that stands twice in its object, as a JSON pointer.
+/// Returns the first duplicate key, as a JSON pointer.
 pub(crate) fn doubled(data: &[u8]) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(data);
     // The frame's nesting has been checked before.
@@ -16,7 +16,7 @@ pub(crate) fn doubled(data: &[u8]) -> Option<String> {
     found
 }
 
-/// Writes a key as a part of a JSON pointer.
+/// Escapes a key for a JSON pointer.
 pub(crate) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

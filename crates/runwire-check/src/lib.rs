@@ -1,7 +1,7 @@
-//! Checks frames against their dialect's document: `runwire validate` and the server's own check are this.
+//! Checks frames against their dialect's document, for `runwire validate` and the server.
 //!
-//! Two layers: what the document's JSON Schema forbids, and what may not stand where it stands. What the second
-//! remembers between two frames is a [`CheckState`], which is small, bounded and stored with its run.
+//! Two layers: the document's JSON Schema, and the order of frames. The state of the second between two frames is a
+//! [`CheckState`], which is small, bounded and stored with its run.
 
 mod explain;
 mod finding;
@@ -10,12 +10,13 @@ pub mod limits;
 mod members;
 pub mod nearest;
 mod order;
-mod quick;
+mod quick_check;
 mod schema;
 mod typo;
 
 use std::borrow::Cow;
 
+use runwire_model::dialect::document::{FrameView, KindHint, OtherForm};
 use runwire_model::dialect::{Dialect, detect};
 use runwire_model::json::Object;
 use serde::{Deserialize, Serialize};
@@ -25,18 +26,18 @@ pub use finding::{Finding, Severity};
 pub use order::AFTER_END;
 
 use crate::nearest::nearest;
-use members::{Blind, FrameMembers};
-use order::{Memory, Order, Seen};
+use members::{FrameMembers, NoVisitor};
+use order::{IdLimit, Order};
+use quick_check::QuickCheck;
 use schema::Schema;
 
-/// The code of the note that the check has reached the limit of its memory. It stands once in a run, and no document is
-/// broken by it.
+/// Code of the note that the check has reached its memory limit. It appears once in a run, and breaks no document.
 pub const UNJUDGED: &str = "unjudged";
 
-/// Whose frames are checked.
+/// The side whose frames are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// A producer's, on their way to the server, which adds the envelope and the starts of canonical events itself.
+    /// A producer's frames on their way to the server, which adds the envelope and the starts of canonical events.
     Producer,
     /// A whole stream, as readers see it.
     Reader,
@@ -45,39 +46,100 @@ pub enum Side {
 /// A frame that is one JSON object within the limits of the model.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedFrame<'a> {
-    /// The name that SSE carried.
+    /// SSE event name.
     pub name: Option<&'a str>,
     /// Its bytes.
     pub data: &'a [u8],
 }
 
-/// What the order rules remember of the frames of one run, or of one session of a stream.
+/// Members of a frame, and the result of its quick check. Depends on the frame alone, not on those before it.
+pub struct FrameScan<'a> {
+    dialect: Dialect,
+    side: Side,
+    text: &'a str,
+    members: FrameMembers<'a>,
+    /// The kind whose schema the frame certainly keeps to.
+    sure_of: Option<Cow<'a, str>>,
+}
+
+impl<'a> FrameScan<'a> {
+    /// Scans a parsed frame.
+    pub fn of(dialect: Dialect, side: Side, object: &Object<'a>, text: &'a str) -> Option<Self> {
+        let kind = kind_of(dialect.document().kind_hint, object);
+        let mut scan = Self::scan(dialect, side, text, kind, |members, visitor| match visitor {
+            Some(visitor) => {
+                let root = visitor.root();
+                members::walk_object(object, members, visitor, root)
+            }
+            None => members::walk_object(object, members, &mut NoVisitor, ()),
+        })?;
+        scan.sure_of.take_if(|_| object.has_duplicate_keys());
+        Some(scan)
+    }
+
+    fn of_text(dialect: Dialect, side: Side, text: &'a str) -> Option<Self> {
+        // The kind decides which part of the schema applies.
+        let kind = peek_kind(dialect.document().kind_hint, text);
+        Self::scan(dialect, side, text, kind, |members, visitor| match visitor {
+            Some(visitor) => {
+                let root = visitor.root();
+                members::walk(text, members, visitor, root)
+            }
+            None => members::walk(text, members, &mut NoVisitor, ()),
+        })
+    }
+
+    fn scan(
+        dialect: Dialect,
+        side: Side,
+        text: &'a str,
+        kind: Option<Cow<'a, str>>,
+        walk: impl FnOnce(&mut FrameMembers<'a>, Option<&mut QuickCheck<'static, 'a>>) -> bool,
+    ) -> Option<Self> {
+        let mut members = FrameMembers::new();
+        let schema = Schema::of(dialect, side);
+        let mut check = kind.as_deref().and_then(|kind| schema.quick_check(kind));
+        let is_walked = walk(&mut members, check.as_mut());
+        if check.is_none() && !is_walked {
+            return None;
+        }
+        let sure_of = kind.filter(|_| is_walked && check.is_some_and(|check| check.is_sure()));
+        Some(Self { dialect, side, text, members, sure_of })
+    }
+
+    /// Returns the dialect that it was scanned as.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+}
+
+/// State of the order check of one run, or of one session of a stream.
 ///
 /// It holds ids and counters, no text, and its size is bounded by [`limits`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckState {
-    /// Who wrote the last frame, as a hash.
+    /// Hash of the last frame's writer.
     writer: u64,
-    /// Whether frames came before that were not checked, so that an unknown id proves nothing.
+    /// Whether earlier frames were not checked, so that an unknown id proves nothing.
     joined: bool,
-    /// Whether it was told that not all ids could be remembered.
+    /// Whether the memory limit was reported.
     #[serde(default)]
     is_full: bool,
     order: Order,
 }
 
 impl CheckState {
-    /// Begins with the first frame of a run.
+    /// Makes the state for the first frame of a run.
     pub fn new(dialect: Dialect) -> Self {
         Self { writer: 0, joined: false, is_full: false, order: Order::new(dialect) }
     }
 
-    /// Begins in the middle of a run: nothing is held against it that may have come before.
+    /// Makes the state for the middle of a run: findings that depend on earlier frames are dropped.
     pub fn joined(dialect: Dialect) -> Self {
         Self { joined: true, ..Self::new(dialect) }
     }
 
-    /// Begins the next run of the same thread, which may answer calls that this one leaves open.
+    /// Makes the state for the next run of the thread, which may answer calls that this one leaves open.
     #[must_use]
     pub fn next(&self) -> Self {
         Self { writer: 0, joined: self.joined, is_full: false, order: self.order.next() }
@@ -88,64 +150,61 @@ impl CheckState {
         self.order.dialect()
     }
 
-    /// Goes over to another dialect: AG-UI may turn out to be social-app's, anything else begins in the middle.
+    /// Switches to another dialect: a profile keeps the state, any other dialect begins in the middle.
     pub fn follow(&mut self, dialect: Dialect) {
         match (self.dialect(), dialect) {
             (known, new) if known == new => {}
-            (Dialect::AgUi, Dialect::SocialApp) => {
-                let order = std::mem::replace(&mut self.order, Order::new(dialect));
-                self.order = order.into_social_app();
-            }
+            (known, new) if known.refinement() == Some(new) => self.order.refine(new),
             _ => *self = Self::joined(dialect),
         }
     }
 
-    /// Returns whether a run is still open, for the end of a stream.
+    /// Returns true if a run is still open, for the end of a stream.
     pub fn has_open_run(&self) -> bool {
         self.order.has_open_run()
     }
 
-    /// Lists what a frame breaks, and remembers the frame.
+    /// Checks a frame, and adds it to the state.
     ///
-    /// The writer is any number that changes where another one goes on with the run, or the same one after a person's
-    /// answer: it may count from the start, and say again that the run begins.
+    /// `writer` is any number that changes when another writer continues the run, or the same one after a person's
+    /// answer: its counters may start anew, and it may start the run again.
     pub fn check(&mut self, frame: CheckedFrame<'_>, writer: u64, side: Side) -> Vec<Finding> {
         let Ok(text) = std::str::from_utf8(frame.data) else { return Vec::new() };
+        match FrameScan::of_text(self.dialect(), side, text) {
+            Some(scan) => self.check_scanned(&scan, frame.name, writer),
+            None => Vec::new(),
+        }
+    }
+
+    /// Checks a frame that was scanned as one of this dialect: see [`CheckState::check`].
+    pub fn check_scanned(&mut self, scan: &FrameScan<'_>, name: Option<&str>, writer: u64) -> Vec<Finding> {
         let dialect = self.dialect();
-        let schema = Schema::of(dialect, side);
-        let mut members = FrameMembers::new();
-        // The kind decides which part of the schema applies.
-        let kind = peek_kind(dialect, text);
-        let kind = kind.and_then(|kind| schema.look(&kind).map(|look| (kind, look)));
-        let (kind, is_sure) = match kind {
-            Some((kind, mut look)) => {
-                let root = look.root();
-                let walked = members::walk(text, &mut members, &mut look, root);
-                (Some(kind), walked && look.is_sure())
-            }
-            None if members::walk(text, &mut members, &mut Blind, ()) => (None, false),
-            None => return Vec::new(),
+        let schema = Schema::of(dialect, scan.side);
+        let actual = (dialect.document().kind)(&scan.members, name);
+        let view = FrameView {
+            kind: &actual,
+            name,
+            from_producer: scan.side == Side::Producer,
+            fields: &scan.members,
         };
-        let actual = kind_of(dialect, frame.name, &members);
-        let is_sure = is_sure && kind.is_some_and(|kind| kind == actual);
+        let is_sure = scan.sure_of.as_ref().is_some_and(|kind| *kind == actual);
         let mut findings = Vec::new();
         if !is_sure {
-            self.check_shape(schema, frame, &actual, &members, &mut findings);
+            self.check_shape(schema, scan.text.as_bytes(), &view, &mut findings);
         }
-        let memory = Memory::of(side);
-        let seen = Seen { kind: &actual, name: frame.name, members: &members, side, memory: &memory };
+        let id_limit = IdLimit::of(scan.side);
         let mut misplaced = Vec::new();
-        self.order.check(&seen, &mut misplaced);
+        self.order.check(&view, &id_limit, &mut misplaced);
         let goes_on = std::mem::replace(&mut self.writer, writer) == writer;
         findings.extend(misplaced.into_iter().filter(|finding| self.holds(finding, goes_on)));
         findings.truncate(limits::FINDINGS_OF_FRAME);
-        if memory.is_full() && !std::mem::replace(&mut self.is_full, true) {
-            findings.push(unjudged(memory.ids()));
+        if id_limit.was_reached() && !std::mem::replace(&mut self.is_full, true) {
+            findings.push(unjudged(id_limit.ids()));
         }
         findings
     }
 
-    /// Returns whether a finding about the order holds with what is known of the frames before.
+    /// Returns true if a finding about the order holds, given what is known of earlier frames.
     fn holds(&self, finding: &Finding, goes_on: bool) -> bool {
         match finding.code {
             order::NOT_STARTED | order::NOT_OPEN => !self.joined,
@@ -154,59 +213,36 @@ impl CheckState {
         }
     }
 
-    fn check_shape(
-        &self,
-        schema: &Schema,
-        frame: CheckedFrame<'_>,
-        kind: &str,
-        members: &FrameMembers<'_>,
-        findings: &mut Vec<Finding>,
-    ) {
-        let Some(value) = parse(frame.data) else { return };
-        if let Some(key) = keys::doubled(frame.data) {
+    fn check_shape(&self, schema: &Schema, data: &[u8], frame: &FrameView<'_>, findings: &mut Vec<Finding>) {
+        let Some(value) = parse(data) else { return };
+        if let Some(key) = keys::doubled(data) {
             let message = "stands twice; some readers take the first value, Runwire the last";
             let finding = Finding::problem("doubled_key", message).at(&key);
             findings.push(finding.section(self.dialect().frames_section()));
         }
-        match self.form(schema, frame.name, kind, members) {
-            Shape::Documented => findings.extend(self.check_schema(schema, kind, &value)),
-            Shape::Legacy(section, what) => {
-                findings.push(Finding::note("legacy", format!("`{kind}` {what}")).section(section));
+        let kind = frame.kind;
+        match (self.dialect().document().form)(frame) {
+            Some(OtherForm::Legacy { section, message }) => {
+                findings.push(Finding::note("legacy", format!("`{kind}` {message}")).section(section));
             }
-            Shape::DataAlone => {
-                let message = "the frame holds only the event's data; the document's has type, run_id, timestamp and data";
-                findings.push(Finding::problem("no_envelope", message).section("统一事件模型"));
+            Some(OtherForm::NoEnvelope { section, message }) => {
+                findings.push(Finding::problem("no_envelope", message).section(section));
             }
-            Shape::Unknown => {
+            None if !schema.knows(kind) && !kind.is_empty() => {
                 let broken = schema.check(kind, &value);
-                findings.push(self.unknown(schema, kind, frame.data, !broken.is_empty()));
+                findings.push(self.unknown(schema, kind, data, !broken.is_empty()));
                 findings.extend(broken);
             }
-        }
-    }
-
-    /// Returns which part of the document, if any, a frame is of.
-    fn form(&self, schema: &Schema, name: Option<&str>, kind: &str, members: &FrameMembers<'_>) -> Shape {
-        let has = |key: &str| members.at(&[key]).is_some();
-        match self.dialect() {
-            Dialect::StreamingEngine if !has("metadata") && LEGACY_EVENTS.contains(&kind) => {
-                Shape::Legacy("§6", "is of the legacy form, which is still read")
-            }
-            Dialect::Agio if name.is_some() && !has("type") => Shape::DataAlone,
-            Dialect::AgUi if kind.starts_with("THINKING_") => {
-                Shape::Legacy("BaseEvent", "is retired, and still read as REASONING_*")
-            }
-            Dialect::AgUi if CHUNKS.contains(&kind) => Shape::Documented,
-            _ if schema.knows(kind) || kind.is_empty() => Shape::Documented,
-            _ => Shape::Unknown,
+            None | Some(OtherForm::Undescribed) => findings.extend(self.check_schema(schema, kind, &value)),
         }
     }
 
     fn check_schema(&self, schema: &Schema, kind: &str, value: &Value) -> Vec<Finding> {
+        let left_out = self.dialect().document().left_out;
         let mut findings = schema.check(kind, value);
         for finding in &mut findings {
             let field = finding.field.as_deref().unwrap_or_default();
-            if finding.code == "missing_field" && LEFT_OUT.contains(&(self.dialect(), kind, field)) {
+            if finding.code == "missing_field" && left_out.contains(&(kind, field)) {
                 finding.severity = Severity::Note;
                 finding.hint = Some("the document's own example leaves it out, so it is accepted".to_owned());
             }
@@ -214,11 +250,12 @@ impl CheckState {
         findings
     }
 
-    /// Reports a type that the document has not: it allows new ones, but not slips of its own.
+    /// Reports an unknown type: the document allows new ones, but no typos of its own.
     fn unknown(&self, schema: &Schema, kind: &str, data: &[u8], breaks_schema: bool) -> Finding {
         let known: Vec<&str> = schema.kinds().iter().map(String::as_str).collect();
-        // A frame in the dialect's own envelope is not another's; Loom's may have none.
-        let may_be_another = breaks_schema || self.dialect() == Dialect::Loom;
+        let rules = self.dialect().document();
+        // A frame in the dialect's own envelope is not another's.
+        let may_be_another = breaks_schema || !rules.has_envelope;
         let other = || {
             let dialect = detect(&Object::parse(data).ok()?).ok()?;
             let differs = may_be_another && !is_same_family(dialect, self.dialect());
@@ -228,8 +265,7 @@ impl CheckState {
         match (other(), nearest(kind, &known)) {
             (Some(other), _) => Finding::note("unknown_type", message).hint(other),
             (None, Some(near)) => {
-                let pointer = if self.dialect() == Dialect::LoomExport { "" } else { "/type" };
-                let finding = Finding::problem("likely_typo", message).at(pointer);
+                let finding = Finding::problem("likely_typo", message).at(rules.kind_pointer);
                 finding.section(self.dialect().frames_section()).hint(format!("is `{near}` meant?"))
             }
             (None, None) => Finding::note("unknown_type", message),
@@ -237,7 +273,7 @@ impl CheckState {
     }
 }
 
-/// Returns that from here on not everything is found.
+/// Makes the note that from here on not everything is found.
 fn unjudged(ids: usize) -> Finding {
     let message = format!(
         "there are more than {ids} ids of one kind to remember; from here on the check may miss an end without a \
@@ -246,76 +282,48 @@ fn unjudged(ids: usize) -> Finding {
     Finding::note(UNJUDGED, message)
 }
 
-/// What a frame is, measured by its dialect's document.
-enum Shape {
-    Documented,
-    /// An older form: the section that allows it, and what to say.
-    Legacy(&'static str, &'static str),
-    /// Agio's data without its envelope, as some servers send it over SSE.
-    DataAlone,
-    Unknown,
-}
-
-const LEGACY_EVENTS: &[&str] =
-    &["token", "tool_call", "tool_result", "thinking", "final_answer", "dataframe_data", "done", "error"];
-
-/// Fields that a document's rules ask for and its examples leave out.
-const LEFT_OUT: &[(Dialect, &str, &str)] = &[
-    (Dialect::StreamingEngine, "session_start", "metadata.request_id"),
-    (Dialect::EasyflowChat, "system/done", "payload"),
-];
-
-/// Official events that are read and never written, so that the schema does not describe them.
-const CHUNKS: &[&str] = &["TEXT_MESSAGE_CHUNK", "TOOL_CALL_CHUNK", "REASONING_MESSAGE_CHUNK"];
-
-/// Returns the kind of event that a frame is: its type, or what the dialect has in its place.
-fn kind_of<'a>(dialect: Dialect, name: Option<&'a str>, members: &FrameMembers<'a>) -> Cow<'a, str> {
-    let text = |key: &str| members.text(&[key]);
-    match dialect {
-        Dialect::EasyflowChat => match (text("domain"), text("type")) {
-            (Some(domain), Some(kind)) => format!("{domain}/{kind}").to_lowercase().into(),
-            // In the wild the end of a stream has no type.
-            (Some(domain), None) if domain.eq_ignore_ascii_case("system") => "system/done".into(),
-            (domain, kind) => domain.or(kind).unwrap_or_default(),
-        },
-        Dialect::LoomExport => members.keys().next().unwrap_or_default().to_owned().into(),
-        Dialect::Loom if members.at(&["type"]).is_none() && members.at(&["reply"]).is_some() => {
-            "reply".into()
-        }
-        Dialect::Agio => text("type").or(name.map(Cow::Borrowed)).unwrap_or_default(),
-        _ => text("type").unwrap_or_default(),
-    }
-}
-
-/// Returns the probable kind of a frame by a look at few of its bytes; [`kind_of`] decides.
-fn peek_kind(dialect: Dialect, text: &str) -> Option<Cow<'_, str>> {
-    match dialect {
-        Dialect::EasyflowChat => {
-            let [domain, kind] =
-                members::peek(text, ["domain", "type"]).map(|json| json.and_then(members::unquoted));
-            Some(format!("{}/{}", domain?, kind?).into())
-        }
-        Dialect::LoomExport => None,
-        _ => match members::peek(text, ["type", "type"]) {
+/// Returns the probable kind of a frame from few of its bytes; [`DocumentRules::kind`] decides.
+///
+/// [`DocumentRules::kind`]: runwire_model::dialect::document::DocumentRules::kind
+fn peek_kind(hint: KindHint, text: &str) -> Option<Cow<'_, str>> {
+    let peek = |keys: [&str; 2]| members::peek(text, keys);
+    match hint {
+        KindHint::Type => members::unquoted(peek(["type", "type"])[0]?),
+        KindHint::TypeOr(other) => match peek(["type", "type"]) {
             [Some(kind), _] => members::unquoted(kind),
-            _ if dialect == Dialect::Loom => Some("reply".into()),
-            _ => None,
+            _ => Some(other.into()),
         },
+        KindHint::Pair(keys) => {
+            let [first, second] = peek(keys).map(|json| json.and_then(members::unquoted));
+            Some(format!("{}/{}", first?, second?).into())
+        }
+        KindHint::Unknown => None,
     }
 }
 
-/// Returns whether frames of two dialects can look alike.
+/// Returns the probable kind of a parsed frame.
+fn kind_of<'a>(hint: KindHint, object: &Object<'a>) -> Option<Cow<'a, str>> {
+    let text = |key: &str| members::unquoted(object.get(key)?.get());
+    match hint {
+        KindHint::Type => text("type"),
+        KindHint::TypeOr(other) if !object.has("type") => Some(other.into()),
+        KindHint::TypeOr(_) => text("type"),
+        KindHint::Pair([first, second]) => Some(format!("{}/{}", text(first)?, text(second)?).into()),
+        KindHint::Unknown => None,
+    }
+}
+
+/// Returns true if frames of two dialects can look alike.
 fn is_same_family(one: Dialect, other: Dialect) -> bool {
-    let is_ag_ui = |dialect| matches!(dialect, Dialect::AgUi | Dialect::SocialApp);
-    one == other || (is_ag_ui(one) && is_ag_ui(other))
+    one == other || one.refinement() == Some(other) || other.refinement() == Some(one)
 }
 
 /// Returns the section of a document that describes a frame.
 pub fn section_of(dialect: Dialect, frame: CheckedFrame<'_>) -> Option<String> {
     let text = std::str::from_utf8(frame.data).ok()?;
     let mut members = FrameMembers::default();
-    members::walk(text, &mut members, &mut Blind, ());
-    Schema::of(dialect, Side::Reader).section_of_kind(&kind_of(dialect, frame.name, &members))
+    members::walk(text, &mut members, &mut NoVisitor, ());
+    Schema::of(dialect, Side::Reader).section_of_kind(&(dialect.document().kind)(&members, frame.name))
 }
 
 fn parse(data: &[u8]) -> Option<Value> {

@@ -1,13 +1,16 @@
-//! The members of a frame, down to three levels, found in one pass over its bytes.
+//! Members of a frame down to three levels, found in one pass over its bytes.
 //!
-//! The order rules look their few fields up here, so that a frame that is fine is never built as a tree of values.
+//! The order rules look up their few fields here, so that a valid frame is never built as a tree of values.
 
 use std::borrow::Cow;
 
-/// Levels that are remembered: `Custom.runwire.type` is the deepest field that a rule asks for.
+use runwire_model::dialect::document::FieldLookup;
+use runwire_model::json::Object;
+
+/// Levels that are kept: `Custom.runwire.type` is the deepest field that a rule asks for.
 const LEVELS: usize = 3;
 
-/// Nesting that is walked; frames are checked for less before.
+/// Limits the nesting; frames are checked for less before.
 const MOST_LEVELS: usize = 256;
 
 /// The members of a frame.
@@ -18,7 +21,7 @@ pub(crate) struct FrameMembers<'a> {
 
 #[derive(Debug)]
 struct Member<'a> {
-    /// The member that this one is inside of.
+    /// Member around this one.
     parent: Option<usize>,
     key: Cow<'a, str>,
     /// The value's JSON text.
@@ -26,35 +29,35 @@ struct Member<'a> {
 }
 
 impl<'a> FrameMembers<'a> {
-    /// Makes room for the members of a usual frame.
+    /// Allocates for the members of a usual frame.
     pub(crate) fn new() -> Self {
         Self { all: Vec::with_capacity(16) }
-    }
-
-    /// Looks up a value's JSON text by the names on the way to it; of a doubled key the last counts.
-    pub(crate) fn at(&self, path: &[&str]) -> Option<&'a str> {
-        let mut parent = None;
-        let mut found = None;
-        for key in path {
-            let at = self.all.iter().rposition(|member| member.parent == parent && member.key == *key)?;
-            (parent, found) = (Some(at), Some(self.all[at].value));
-        }
-        found
-    }
-
-    /// Looks up a string by the names on the way to it.
-    pub(crate) fn text(&self, path: &[&str]) -> Option<Cow<'a, str>> {
-        unquoted(self.at(path)?)
-    }
-
-    /// Lists the keys of the frame itself.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().filter(|member| member.parent.is_none()).map(|member| &*member.key)
     }
 
     pub(super) fn push(&mut self, parent: Option<usize>, key: Cow<'a, str>) -> usize {
         self.all.push(Member { parent, key, value: "" });
         self.all.len() - 1
+    }
+}
+
+impl FieldLookup for FrameMembers<'_> {
+    /// Returns the JSON text of a value; of a duplicate key the last counts.
+    fn json(&self, pointer: &str) -> Option<&str> {
+        let mut parent = None;
+        let mut rest = pointer.strip_prefix('/')?;
+        loop {
+            let end = memchr::memchr(b'/', rest.as_bytes());
+            let key = &rest[..end.unwrap_or(rest.len())];
+            let at = self.all.iter().rposition(|member| member.parent == parent && member.key == key)?;
+            match end {
+                Some(end) => (parent, rest) = (Some(at), &rest[end + 1..]),
+                None => return Some(self.all[at].value),
+            }
+        }
+    }
+
+    fn first_key(&self) -> Option<&str> {
+        self.all.iter().find(|member| member.parent.is_none()).map(|member| &*member.key)
     }
 }
 
@@ -68,32 +71,32 @@ pub(crate) fn unquoted(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What looks at a frame while it is walked: the values, and what their object or array says of them.
-pub(crate) trait Visit<'a> {
-    /// What is known of a place.
-    type Place: Copy;
+/// Visitor of a frame's values, as they are walked. A node is what its parent knows of a value.
+pub(crate) trait Visitor<'a> {
+    /// What is known of a value by its path.
+    type Node: Copy;
 
-    /// Looks at a string, a number or a literal, given as its JSON text.
-    fn scalar(&mut self, place: Self::Place, json: &str);
+    /// Visits a string, a number or a literal, given as its JSON text.
+    fn scalar(&mut self, node: Self::Node, json: &str);
 
     /// Begins an object.
-    fn object(&mut self, place: Self::Place);
+    fn object(&mut self, node: Self::Node);
 
-    /// Looks at a key of the object that began last, and tells the place of its value.
-    fn key(&mut self, place: Self::Place, key: &Cow<'a, str>) -> Self::Place;
+    /// Visits a key of the innermost object, and returns the node of its value.
+    fn key(&mut self, node: Self::Node, key: &Cow<'a, str>) -> Self::Node;
 
-    /// Ends the object that began last.
-    fn end(&mut self, place: Self::Place);
+    /// Ends the innermost object.
+    fn end(&mut self, node: Self::Node);
 
-    /// Begins an array, and tells the place of its elements.
-    fn array(&mut self, place: Self::Place) -> Self::Place;
+    /// Begins an array, and returns the node of its elements.
+    fn array(&mut self, node: Self::Node) -> Self::Node;
 }
 
-/// Sees nothing.
-pub(crate) struct Blind;
+/// Visitor that ignores everything.
+pub(crate) struct NoVisitor;
 
-impl<'a> Visit<'a> for Blind {
-    type Place = ();
+impl<'a> Visitor<'a> for NoVisitor {
+    type Node = ();
 
     fn scalar(&mut self, (): (), _: &str) {}
 
@@ -106,41 +109,67 @@ impl<'a> Visit<'a> for Blind {
     fn array(&mut self, (): ()) {}
 }
 
-/// Walks a frame that is known to be JSON, and gathers its members; `false` means that it could not be walked.
-pub(crate) fn walk<'a, V: Visit<'a>>(
+/// Walks a frame that is valid JSON, and collects its members; `false` if it could not be walked.
+pub(crate) fn walk<'a, V: Visitor<'a>>(
     text: &'a str,
     members: &mut FrameMembers<'a>,
-    visit: &mut V,
-    place: V::Place,
+    visitor: &mut V,
+    node: V::Node,
 ) -> bool {
-    let mut walk = Walk { text, bytes: text.as_bytes(), at: 0, members, visit };
-    walk.value(place, None, 0).is_some()
+    let mut walker = Walker { text, bytes: text.as_bytes(), at: 0, members, visitor };
+    walker.value(node, None, 0).is_some()
 }
 
-/// Finds two members of the frame itself without a look at the others, and stops as soon as both are found.
+/// Walks a parsed frame: only the objects and arrays in it are still text.
+pub(crate) fn walk_object<'a, V: Visitor<'a>>(
+    object: &Object<'a>,
+    members: &mut FrameMembers<'a>,
+    visitor: &mut V,
+    node: V::Node,
+) -> bool {
+    visitor.object(node);
+    for (key, value) in object.members() {
+        let text = value.get();
+        let inner = visitor.key(node, key);
+        let member = members.push(None, key.clone());
+        members.all[member].value = text;
+        if text.starts_with(['{', '[']) {
+            let mut walker = Walker { text, bytes: text.as_bytes(), at: 0, members, visitor };
+            if walker.value(inner, Some(member), 1).is_none() {
+                return false;
+            }
+        } else {
+            visitor.scalar(inner, text);
+        }
+    }
+    visitor.end(node);
+    true
+}
+
+/// Returns two members of the frame itself without a look at the others, and stops at the second.
 pub(crate) fn peek<'a>(text: &'a str, keys: [&str; 2]) -> [Option<&'a str>; 2] {
     let mut found = [None; 2];
-    let mut walk = Walk {
+    let mut walker = Walker {
         text,
         bytes: text.as_bytes(),
         at: 0,
         members: &mut FrameMembers::default(),
-        visit: &mut Blind,
+        visitor: &mut NoVisitor,
     };
     let mut next = || {
-        if !matches!(walk.skip_space()?, b'{' | b',') {
+        if !matches!(walker.skip_space()?, b'{' | b',') {
             return None;
         }
-        walk.at += 1;
-        if walk.skip_space()? != b'"' {
+        walker.at += 1;
+        if walker.skip_space()? != b'"' {
             return None;
         }
-        let key = walk.string()?;
-        if walk.skip_space()? != b':' {
+        let (key, _) = walker.string()?;
+        if walker.skip_space()? != b':' {
             return None;
         }
-        walk.at += 1;
-        Some((key, walk.skip()?))
+        walker.at += 1;
+        Some((key, walker.skip()?))
     };
     while let Some((key, value)) = next() {
         for (wanted, found) in keys.iter().zip(&mut found) {
@@ -155,15 +184,15 @@ pub(crate) fn peek<'a>(text: &'a str, keys: [&str; 2]) -> [Option<&'a str>; 2] {
     found
 }
 
-struct Walk<'a, 'w, V: Visit<'a>> {
+struct Walker<'a, 'w, V: Visitor<'a>> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
     members: &'w mut FrameMembers<'a>,
-    visit: &'w mut V,
+    visitor: &'w mut V,
 }
 
-impl<'a, V: Visit<'a>> Walk<'a, '_, V> {
+impl<'a, V: Visitor<'a>> Walker<'a, '_, V> {
     fn skip_space(&mut self) -> Option<u8> {
         loop {
             match *self.bytes.get(self.at)? {
@@ -173,23 +202,23 @@ impl<'a, V: Visit<'a>> Walk<'a, '_, V> {
         }
     }
 
-    /// Walks a value and tells its text; the frame itself has level 0.
-    fn value(&mut self, place: V::Place, parent: Option<usize>, level: usize) -> Option<&'a str> {
+    /// Walks a value and returns its text; the frame itself has level 0.
+    fn value(&mut self, node: V::Node, parent: Option<usize>, level: usize) -> Option<&'a str> {
         let first = self.skip_space()?;
         let from = self.at;
         match first {
-            b'{' => self.object(place, parent, level)?,
-            b'[' => self.array(place, level)?,
+            b'{' => self.object(node, parent, level)?,
+            b'[' => self.array(node, level)?,
             _ => {
-                let json = if first == b'"' { self.string()? } else { self.literal()? };
-                self.visit.scalar(place, json);
+                let json = if first == b'"' { self.string()?.0 } else { self.literal()? };
+                self.visitor.scalar(node, json);
                 return Some(json);
             }
         }
         self.text.get(from..self.at)
     }
 
-    /// Passes over a value, and tells its text.
+    /// Skips a value, and returns its text.
     fn skip(&mut self) -> Option<&'a str> {
         self.skip_space()?;
         let from = self.at;
@@ -214,19 +243,21 @@ impl<'a, V: Visit<'a>> Walk<'a, '_, V> {
         }
     }
 
-    /// Passes over a string, and tells its text with the quotes.
-    fn string(&mut self) -> Option<&'a str> {
+    /// Skips a string, and returns its text with the quotes, and whether it has escapes.
+    fn string(&mut self) -> Option<(&'a str, bool)> {
         let from = self.at;
         self.at += 1;
+        let mut has_escapes = false;
         loop {
-            match *self.bytes.get(self.at)? {
-                b'"' => break,
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
+            self.at += memchr::memchr2(b'"', b'\\', self.bytes.get(self.at..)?)?;
+            if self.bytes[self.at] == b'"' {
+                break;
             }
+            has_escapes = true;
+            self.at += 2;
         }
         self.at += 1;
-        self.text.get(from..self.at)
+        Some((self.text.get(from..self.at)?, has_escapes))
     }
 
     fn literal(&mut self) -> Option<&'a str> {
@@ -238,27 +269,30 @@ impl<'a, V: Visit<'a>> Walk<'a, '_, V> {
         self.text.get(from..self.at).filter(|text| !text.is_empty())
     }
 
-    fn object(&mut self, place: V::Place, parent: Option<usize>, level: usize) -> Option<()> {
+    fn object(&mut self, node: V::Node, parent: Option<usize>, level: usize) -> Option<()> {
         if level > MOST_LEVELS {
             return None;
         }
         self.at += 1;
-        self.visit.object(place);
+        self.visitor.object(node);
         if self.skip_space()? == b'}' {
             self.at += 1;
-            self.visit.end(place);
+            self.visitor.end(node);
             return Some(());
         }
         loop {
             if self.skip_space()? != b'"' {
                 return None;
             }
-            let key = unquoted(self.string()?)?;
+            let key = match self.string()? {
+                (json, true) => unquoted(json)?,
+                (json, false) => Cow::Borrowed(&json[1..json.len() - 1]),
+            };
             if self.skip_space()? != b':' {
                 return None;
             }
             self.at += 1;
-            let inner = self.visit.key(place, &key);
+            let inner = self.visitor.key(node, &key);
             if level < LEVELS {
                 let member = self.members.push(parent, key);
                 let value = self.value(inner, Some(member), level + 1)?;
@@ -273,16 +307,16 @@ impl<'a, V: Visit<'a>> Walk<'a, '_, V> {
             }
         }
         self.at += 1;
-        self.visit.end(place);
+        self.visitor.end(node);
         Some(())
     }
 
-    fn array(&mut self, place: V::Place, level: usize) -> Option<()> {
+    fn array(&mut self, node: V::Node, level: usize) -> Option<()> {
         if level > MOST_LEVELS {
             return None;
         }
         self.at += 1;
-        let inner = self.visit.array(place);
+        let inner = self.visitor.array(node);
         if self.skip_space()? == b']' {
             self.at += 1;
             return Some(());
@@ -307,7 +341,7 @@ mod tests {
 
     fn members(text: &str) -> FrameMembers<'_> {
         let mut members = FrameMembers::default();
-        assert!(walk(text, &mut members, &mut Blind, ()), "{text}");
+        assert!(walk(text, &mut members, &mut NoVisitor, ()), "{text}");
         members
     }
 
@@ -315,24 +349,24 @@ mod tests {
     fn members_are_found_by_their_path() {
         let text = r#" { "a" : {"b":{"c":"x\n","d":[{"e":1}]}, "n":-1.5e3} ,"\u0061b": true, "a ":[] } "#;
         let members = members(text);
-        assert_eq!(members.text(&["a", "b", "c"]).as_deref(), Some("x\n"));
-        assert_eq!(members.at(&["a", "b", "d"]), Some(r#"[{"e":1}]"#));
-        assert_eq!(members.at(&["a", "n"]), Some("-1.5e3"));
-        assert_eq!(members.at(&["ab"]), Some("true"));
-        assert_eq!(members.at(&["e"]), None);
-        assert_eq!(members.keys().collect::<Vec<_>>(), ["a", "ab", "a "]);
+        assert_eq!(members.text("/a/b/c").as_deref(), Some("x\n"));
+        assert_eq!(members.json("/a/b/d"), Some(r#"[{"e":1}]"#));
+        assert_eq!(members.json("/a/n"), Some("-1.5e3"));
+        assert_eq!(members.json("/ab"), Some("true"));
+        assert_eq!(members.json("/e"), None);
+        assert_eq!(members.first_key(), Some("a"));
     }
 
     #[test]
     fn of_a_doubled_key_the_last_counts() {
-        assert_eq!(members(r#"{"a":1,"a":{"b":2}}"#).at(&["a", "b"]), Some("2"));
+        assert_eq!(members(r#"{"a":1,"a":{"b":2}}"#).json("/a/b"), Some("2"));
     }
 
     #[test]
     fn what_is_no_json_is_given_up_and_not_guessed() {
         for text in ["", "{", r#"{"a"#, r#"{"a":"#, r#"{"a":1"#, r#"{"a" 1}"#, r#"{a:1}"#, "[1", r#"{"a":"\"#]
         {
-            assert!(!walk(text, &mut FrameMembers::default(), &mut Blind, ()), "{text}");
+            assert!(!walk(text, &mut FrameMembers::default(), &mut NoVisitor, ()), "{text}");
         }
     }
 }

@@ -1,30 +1,31 @@
-//! Each document's JSON Schema, and what it says about a frame.
+//! JSON Schemas of the documents, ready to check frames.
 
 use std::sync::OnceLock;
 
 use jsonschema::Validator;
+use runwire_model::Timestamp;
 use runwire_model::dialect::Dialect;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::finding::Finding;
-use crate::quick::{Look, Quick};
+use crate::quick_check::{QuickCheck, QuickTables};
 use crate::{Side, explain, limits};
 
 /// A dialect's schema, ready to check frames.
 pub(crate) struct Schema {
     pub(crate) document: Value,
     validator: Validator,
-    /// The kinds of event that it describes.
+    /// Kinds of event that it describes.
     kinds: Vec<String>,
-    quick: Quick,
+    quick_tables: QuickTables,
 }
 
-/// The schemas that were needed so far, of both sides.
+/// Cache of the schemas, of both sides.
 static SCHEMAS: [[OnceLock<Schema>; 2]; Dialect::ALL.len()] =
     [const { [const { OnceLock::new() }; 2] }; Dialect::ALL.len()];
 
 impl Schema {
-    /// Finds the schema of a dialect's frames.
+    /// Returns the schema of a dialect's frames.
     pub(crate) fn of(dialect: Dialect, side: Side) -> &'static Self {
         SCHEMAS[usize::from(dialect.number())][usize::from(side == Side::Producer)]
             .get_or_init(|| Self::new(dialect, side))
@@ -32,29 +33,26 @@ impl Schema {
 
     fn new(dialect: Dialect, side: Side) -> Self {
         let mut document: Value = serde_json::from_str(dialect.schema()).expect("a test parses every schema");
-        if dialect == Dialect::Runwire && side == Side::Producer {
-            // The server stamps the envelope.
-            document["required"] = json!(["type"]);
+        if side == Side::Producer {
+            (dialect.document().relax_for_producers)(&mut document);
         }
-        if dialect == Dialect::SocialApp
-            && side == Side::Producer
-            && let Some(properties) = document["properties"].as_object_mut()
-        {
-            // The backend's own figures are not shown to readers, but the backend may write them.
-            properties.retain(|_, property| *property != false);
-        }
-        let validator = jsonschema::validator_for(&document).expect("a test compiles every schema");
+        mark_times(&mut document);
+        let validator = jsonschema::options()
+            .should_validate_formats(true)
+            .with_format(IN_CALENDAR, is_in_calendar)
+            .build(&document)
+            .expect("a test compiles every schema");
         let kinds = cases(&document).filter_map(kind_of_case).collect();
-        let quick = Quick::of(&document);
-        Self { document, validator, kinds, quick }
+        let quick_tables = QuickTables::of(&document);
+        Self { document, validator, kinds, quick_tables }
     }
 
-    /// Begins a quick look at a frame of a kind that the document describes.
-    pub(crate) fn look(&self, kind: &str) -> Option<Look<'_, '_>> {
-        self.quick.look(kind)
+    /// Begins the quick check of a frame of a described kind.
+    pub(crate) fn quick_check<'a>(&self, kind: &str) -> Option<QuickCheck<'_, 'a>> {
+        self.quick_tables.check(kind)
     }
 
-    /// Lists what a frame breaks.
+    /// Lists the findings of a frame.
     pub(crate) fn check(&self, kind: &str, frame: &Value) -> Vec<Finding> {
         let mut findings = Vec::new();
         if !self.validator.is_valid(frame) {
@@ -62,12 +60,12 @@ impl Schema {
             let errors: Vec<_> = self.validator.iter_errors(frame).take(limits::EXPLAINED_ERRORS).collect();
             findings = explain::all(&errors, self);
         }
-        for slip in self.quick.slips(kind, frame) {
-            let meant = Some(slip.meant_pointer());
+        for typo in self.quick_tables.typos(kind, frame) {
+            let meant = Some(typo.meant_pointer());
             if !findings.iter().any(|known| known.code == "missing_field" && known.pointer == meant) {
                 let message = "is no field of the document";
-                let finding = Finding::problem("likely_typo", message).at(&slip.pointer());
-                let finding = finding.hint(format!("is `{}` meant?", slip.meant));
+                let finding = Finding::problem("likely_typo", message).at(&typo.pointer());
+                let finding = finding.hint(format!("is `{}` meant?", typo.meant));
                 findings.push(Finding { section: self.section_of_kind(kind), ..finding });
             }
         }
@@ -82,7 +80,7 @@ impl Schema {
         &self.kinds
     }
 
-    /// Finds the section for a place in the schema: the nearest one on the way that validation took to it.
+    /// Returns the section for a path in the schema: the nearest one on the way of the validation.
     pub(crate) fn section(&self, evaluation_path: &str) -> Option<String> {
         let mut section = None;
         self.walk(evaluation_path, |node| {
@@ -93,7 +91,7 @@ impl Schema {
         section
     }
 
-    /// Finds the section that describes a kind of event.
+    /// Returns the section that describes a kind of event.
     pub(crate) fn section_of_kind(&self, kind: &str) -> Option<String> {
         let definitions = self.document.get("$defs")?.as_object()?;
         let titled = |definition: &&Value| definition.get("title").is_some_and(|title| title == kind);
@@ -102,14 +100,14 @@ impl Schema {
         section.as_str().map(str::to_owned)
     }
 
-    /// Finds the node that an evaluation path leads to.
+    /// Returns the node at an evaluation path.
     pub(crate) fn node(&self, evaluation_path: &str) -> Option<&Value> {
         let mut last = None;
         let whole = self.walk(evaluation_path, |node| last = Some(node));
         last.filter(|_| whole)
     }
 
-    /// Visits the nodes on a path, through references; false means that the path leads nowhere.
+    /// Visits the nodes on a path, through references; returns false if it leads nowhere.
     fn walk<'s>(&'s self, evaluation_path: &str, mut visit: impl FnMut(&'s Value)) -> bool {
         let mut node = &self.document;
         visit(node);
@@ -135,12 +133,52 @@ impl Schema {
     }
 }
 
-/// Lists the schema's cases, one a kind of event.
+/// Format of times: a pattern cannot limit the days of a month.
+pub(crate) const IN_CALENDAR: &str = "in-calendar";
+
+/// Fields of times that are strings in the document.
+const EXPIRIES: [&str; 2] = ["expires_at", "expiresAt"];
+
+/// Adds the format of times to their fields.
+fn mark_times(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(mark_times),
+        Value::Object(object) => {
+            for (name, property) in
+                object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
+            {
+                let pattern = property.get("pattern").and_then(Value::as_str);
+                let is_time = EXPIRIES.contains(&name.as_str())
+                    || pattern.is_some_and(|pattern| pattern.starts_with("^[0-9]{4}-"));
+                if let Some(property) = property.as_object_mut().filter(|_| is_time) {
+                    property.insert("format".into(), IN_CALENDAR.into());
+                }
+            }
+            object.values_mut().for_each(mark_times);
+        }
+        _ => {}
+    }
+}
+
+/// Returns true if a text that begins with a date begins with one of the calendar, in any year.
+pub(crate) fn is_in_calendar(text: &str) -> bool {
+    let Some(date) = text.get(..10) else { return true };
+    let form = b"0000-00-00";
+    let fits = |(byte, form): (u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };
+    if !date.bytes().zip(form).all(fits) {
+        return true;
+    }
+    // The calendar repeats itself every 400 years, and moments begin in 1970.
+    let year = 2000 + date[..4].parse::<u32>().unwrap_or_default() % 400;
+    Timestamp::parse(&format!("{year}{}T00:00:00Z", &date[4..])).is_some()
+}
+
+/// Lists the schema's cases, one for each kind of event.
 pub(crate) fn cases(document: &Value) -> impl Iterator<Item = &Value> {
     document.get("allOf").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Reads the kind of event that a case of the schema is about.
+/// Returns the kind of event of a case of the schema.
 pub(crate) fn kind_of_case(case: &Value) -> Option<String> {
     let condition = case.get("if")?;
     let constant = |key: &str| condition.pointer(&format!("/properties/{key}/const"))?.as_str();

@@ -1,13 +1,13 @@
-//! Keys that were probably meant to be others.
+//! Recognises likely typos of keys.
 
 use crate::nearest::nearest;
 
-/// Letters that a key has at least, so that another one so near is no coincidence.
+/// Minimum letters of a key, so that a similar one is no coincidence.
 const SHORTEST: usize = 4;
-/// Bytes by which a slip makes a key longer or shorter at most, separators included.
+/// Limits the bytes by which a typo makes a key longer or shorter, separators included.
 const DIFFERENCE: usize = 4;
 
-/// Returns whether a key that is not in the document is likely to be a slip of one that is.
+/// Returns true if an unknown key is likely a typo of a known one.
 pub(crate) fn is_likely(key: &str, known: &str) -> bool {
     let first = |word: &str| word.bytes().next().map(|byte| byte.to_ascii_lowercase());
     // Cheap to tell apart, as nearly all keys are.

@@ -1,28 +1,28 @@
-//! Attaching to a run: its present in one go, after which the live tail can follow.
+//! Attaching to a run: a snapshot of it at once, after which the live tail follows.
 //!
-//! [`Present`] gathers a run record by record and forgets what is over and was replaced: the pieces of a text
-//! become one, of the state only the last is kept, of a call's progress only how far it is. What is kept is told
-//! by an encoder of its own. The tail is told by the ordinary encoder that has stepped over all records, so ids,
-//! steps and texts in it are those that the snapshot speaks of.
+//! [`AttachSnapshot`] collects the records of a run and drops what is over or was replaced: the pieces of a text become
+//! one, of states and of a call's progress only the last is kept. An encoder of its own writes what is kept. The tail
+//! is written by the ordinary encoder that has stepped over all records, so its ids, steps and texts are those of the
+//! snapshot.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::compact;
-use crate::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Mirror, are_messages};
-use crate::event::{Body, Event, RunResumed, StateSnapshot};
+use crate::dialect::{Dialect, Encoder, EncoderOptions, Frames, are_messages};
+use crate::event::{Body, Event, StateSnapshot};
 use crate::json::Json;
 use crate::limits;
-use crate::record::{By, Earlier, Entry, Place, Record};
+use crate::record::{Entry, EventOrigin, EventPosition, Record};
 use crate::time::Timestamp;
 use crate::window::{Window, change_state};
 
-/// What a reader who comes now must be told of a run.
+/// Snapshot of a run, for a reader who attaches to it.
 ///
 /// ```
-/// use runwire_model::attach::Present;
+/// use runwire_model::attach::AttachSnapshot;
 /// use runwire_model::dialect::{Dialect, Fidelity};
 /// use runwire_model::event::{Event, RunStarted, TextDelta, TextStarted};
-/// use runwire_model::record::{By, Entry, Record};
+/// use runwire_model::record::{EventOrigin, Entry, Record};
 /// use runwire_model::window::Window;
 /// use runwire_model::Timestamp;
 ///
@@ -30,9 +30,9 @@ use crate::window::{Window, change_state};
 /// let started = TextStarted { message_id: "m".into(), role: None };
 /// let events =
 ///     [Event::new(RunStarted::default()), started.into(), piece("Hel").into(), piece("lo").into()];
-/// let mut present = Present::new("t", "r", Window::default());
+/// let mut present = AttachSnapshot::new("t", "r", Window::default());
 /// for (seq, event) in (1..).zip(events) {
-///     let entries = vec![Entry { event, by: By::Producer }];
+///     let entries = vec![Entry { event, origin: EventOrigin::Producer }];
 ///     present.absorb(&Record { seq, at: Timestamp(0), source_time: None, dialect: None, entries });
 /// }
 /// let frames = present.frames(Dialect::StreamingEngine, Fidelity::Native);
@@ -40,41 +40,44 @@ use crate::window::{Window, change_state};
 /// assert!(String::from_utf8_lossy(text).contains(r#""content":"Hello""#));
 /// ```
 #[derive(Debug, Clone)]
-pub struct Present {
-    thread_id: String,
-    run_id: String,
-    /// The thread before the run.
-    before: Window,
-    state: Option<Json>,
-    kept: BTreeMap<Place, Kept>,
-    /// The piece that another of the same text or thought would join.
-    last_piece: Option<Place>,
-    /// Calls whose arguments still arrive.
+pub struct AttachSnapshot {
+    pub(crate) thread_id: String,
+    pub(crate) run_id: String,
+    /// The thread as it was before the run.
+    pub(crate) before: Window,
+    pub(crate) state: Option<Json>,
+    kept: BTreeMap<EventPosition, KeptEntry>,
+    /// Bytes of what was kept.
+    bytes: usize,
+    /// Position of the piece that the next one of the same text or thought joins.
+    last_piece: Option<EventPosition>,
+    /// Calls whose arguments are still arriving.
     arriving: HashMap<String, Arriving>,
-    /// Where that stands of which only the last counts.
-    latest: HashMap<Latest, Place>,
-    open_questions: Vec<String>,
-    /// Whether something was told since the last question, so that AG-UI's next response has begun.
-    goes_on: bool,
+    /// Positions of the events of which only the last counts.
+    latest: HashMap<Latest, EventPosition>,
+    pub(crate) open_interactions: Vec<String>,
+    /// Whether an event followed the last interaction, so that the next response has begun.
+    pub(crate) response_has_begun: bool,
 }
 
-/// An event, and of its record what translation asks for.
+/// An event, with the fields of its record that translation needs.
 #[derive(Debug, Clone)]
-struct Kept {
+struct KeptEntry {
     at: Timestamp,
     source_time: Option<Timestamp>,
     dialect: Option<Dialect>,
     entry: Entry,
+    bytes: usize,
 }
 
-/// A call whose arguments still arrive: where it began, and where pieces of it stand.
+/// A call whose arguments are still arriving: its start, and the positions of its pieces.
 #[derive(Debug, Clone)]
 struct Arriving {
-    start: Place,
-    pieces: Vec<Place>,
+    start: EventPosition,
+    pieces: Vec<EventPosition>,
 }
 
-/// Something of which only the last counts.
+/// Kind of event of which only the last counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Latest {
     Progress(String),
@@ -85,8 +88,8 @@ enum Latest {
     Messages,
 }
 
-impl Present {
-    /// Begins with a run to which nothing was written, in a thread as it stood before.
+impl AttachSnapshot {
+    /// Makes the snapshot of a run without records, in a thread as it was before.
     pub fn new(thread_id: impl Into<String>, run_id: impl Into<String>, mut before: Window) -> Self {
         let run_id = run_id.into();
         before.next_run(&run_id);
@@ -96,22 +99,34 @@ impl Present {
             state: before.kept_state().cloned(),
             before,
             kept: BTreeMap::new(),
+            bytes: 0,
             last_piece: None,
             arriving: HashMap::new(),
             latest: HashMap::new(),
-            open_questions: Vec::new(),
-            goes_on: false,
+            open_interactions: Vec::new(),
+            response_has_begun: false,
         }
     }
 
-    /// Takes in a record of the run.
+    /// Estimates the bytes of what is kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.state.as_ref().map_or(0, |state| state.text().len())
+    }
+
+    fn forget(&mut self, position: EventPosition) {
+        if let Some(kept) = self.kept.remove(&position) {
+            self.bytes -= kept.bytes;
+        }
+    }
+
+    /// Adds a record of the run.
     pub fn absorb(&mut self, record: &Record) {
         for (index, entry) in record.entries.iter().enumerate() {
-            self.absorb_entry(record, entry, Place { seq: record.seq, index: index as u32 });
+            self.absorb_entry(record, entry, EventPosition { seq: record.seq, index: index as u32 });
         }
     }
 
-    fn absorb_entry(&mut self, record: &Record, entry: &Entry, place: Place) {
+    fn absorb_entry(&mut self, record: &Record, entry: &Entry, position: EventPosition) {
         let body = &entry.event.body;
         self.note_response(record, body);
         if !leaves_texts_open(body) {
@@ -126,10 +141,10 @@ impl Present {
                 if self.join(self.last_piece, record, entry) {
                     return;
                 }
-                self.last_piece = Some(place);
+                self.last_piece = Some(position);
             }
             Body::ToolArgsStarted(started) => {
-                let begun = Arriving { start: place, pieces: Vec::new() };
+                let begun = Arriving { start: position, pieces: Vec::new() };
                 self.arriving.insert(started.call_id.clone(), begun);
             }
             // Pieces of arguments belong to their call, whatever else is told between them.
@@ -139,7 +154,7 @@ impl Present {
                     return;
                 }
                 if let Some(call) = self.arriving.get_mut(&delta.call_id) {
-                    call.pieces.push(place);
+                    call.pieces.push(position);
                 }
             }
             Body::ToolCalled(called) => {
@@ -152,70 +167,75 @@ impl Present {
                 if self.print(self.latest.get(&key).copied(), entry) {
                     return;
                 }
-                self.latest.insert(key, place);
+                self.latest.insert(key, position);
             }
-            Body::InteractionRequested(asked) => self.open_questions.push(asked.interaction_id.clone()),
+            Body::InteractionRequested(asked) => self.open_interactions.push(asked.interaction_id.clone()),
             Body::InteractionResolved(resolved) => {
-                self.open_questions.retain(|open| *open != resolved.interaction_id);
+                self.open_interactions.retain(|open| *open != resolved.interaction_id);
             }
             _ => {
-                if let Some(before) = latest(&entry.event).and_then(|key| self.latest.insert(key, place)) {
-                    self.kept.remove(&before);
+                if let Some(before) = latest(&entry.event).and_then(|key| self.latest.insert(key, position)) {
+                    self.forget(before);
                 }
             }
         }
         let Record { at, source_time, dialect, .. } = *record;
-        self.kept.insert(place, Kept { at, source_time, dialect, entry: entry.clone() });
+        let bytes = size_of::<KeptEntry>() + event_bytes(&entry.event);
+        self.bytes += bytes;
+        self.kept.insert(position, KeptEntry { at, source_time, dialect, entry: entry.clone(), bytes });
     }
 
-    /// Takes note of whether AG-UI's readers are in the middle of a response: one ends with each question, and the
-    /// next begins with whatever is told then, also where only the last of its kind is kept.
+    /// Tracks whether a response is open: it ends with each interaction, and the next begins with the event after it,
+    /// also where only the last event of its kind is kept.
     fn note_response(&mut self, record: &Record, body: &Body) {
         let ends_run = || record.entries.iter().any(|entry| entry.event.body.is_terminal());
-        self.goes_on = match body {
+        self.response_has_begun = match body {
             Body::InteractionRequested(_) => false,
-            Body::RunSuspended(_) if !self.open_questions.is_empty() => false,
-            Body::InteractionResolved(_) => self.open_questions.len() <= 1 || ends_run(),
-            Body::Usage(_) | Body::ToolStarted(_) => self.goes_on,
+            Body::RunSuspended(_) if !self.open_interactions.is_empty() => false,
+            Body::InteractionResolved(_) => self.open_interactions.len() <= 1 || ends_run(),
+            Body::Usage(_) | Body::ToolStarted(_) => self.response_has_begun,
             body if compact::piece(body) == Some("") && !matches!(body, Body::ToolArgsDelta(_)) => {
-                self.goes_on
+                self.response_has_begun
             }
             body => !body.is_terminal(),
         };
     }
 
-    /// Forgets how the arguments of a call arrived; the call says them whole.
+    /// Drops the argument pieces of a call, which has its arguments whole.
     fn forget_pieces(&mut self, call: &Arriving, message_id: Option<&String>) {
-        for place in &call.pieces {
-            self.kept.remove(place);
+        for position in &call.pieces {
+            self.forget(*position);
         }
-        // Where the call began under another message, AG-UI's client holds it there.
+        // Where the call began under another message, clients hold it there.
         let begun = self.kept.get(&call.start).map(|kept| &kept.entry.event.body);
         if matches!(begun, Some(Body::ToolArgsStarted(started)) if started.message_id.as_ref() == message_id)
         {
-            self.kept.remove(&call.start);
+            self.forget(call.start);
         }
     }
 
-    /// Adds a piece to one that was kept; tells whether it could.
-    fn join(&mut self, to: Option<Place>, record: &Record, entry: &Entry) -> bool {
-        let Some(kept) = to.and_then(|place| self.kept.get_mut(&place)) else { return false };
+    /// Adds a piece to a kept one; returns `false` if it cannot.
+    fn join(&mut self, to: Option<EventPosition>, record: &Record, entry: &Entry) -> bool {
+        let Some(kept) = to.and_then(|position| self.kept.get_mut(&position)) else { return false };
         let first = &mut kept.entry;
         if kept.dialect != record.dialect
-            || first.by != entry.by
+            || first.origin != entry.origin
             || !compact::joins(&first.event, &entry.event)
         {
             return false;
         }
         compact::append(&mut first.event, &entry.event);
+        let more = compact::piece(&entry.event.body).map_or(0, str::len);
+        kept.bytes += more;
+        self.bytes += more;
         // What only one piece says beside its text is not said of the whole.
         first.event.extra.retain_common(&entry.event.extra);
         true
     }
 
-    /// Adds what a tool printed to what it printed before; tells whether it could.
-    fn print(&mut self, to: Option<Place>, entry: &Entry) -> bool {
-        let Some(kept) = to.and_then(|place| self.kept.get_mut(&place)) else { return false };
+    /// Adds output of a tool to a kept one; returns `false` if it cannot.
+    fn print(&mut self, to: Option<EventPosition>, entry: &Entry) -> bool {
+        let Some(kept) = to.and_then(|position| self.kept.get_mut(&position)) else { return false };
         let (Body::ToolOutput(first), Body::ToolOutput(next)) =
             (&mut kept.entry.event.body, &entry.event.body)
         else {
@@ -225,77 +245,40 @@ impl Present {
             return false;
         }
         first.content.push_str(&next.content);
+        kept.bytes += next.content.len();
+        self.bytes += next.content.len();
         kept.entry.event.extra.retain_common(&entry.event.extra);
         true
     }
 
-    /// Returns the present in a dialect: nothing, while the run has not begun.
+    /// Returns the snapshot as frames of a dialect; none before the run has begun.
     ///
-    /// Ordering values count from the start, so none of them is higher than the tail's next.
+    /// Ordering values count from the start, so all of them are below the tail's next.
     pub fn frames(&self, dialect: Dialect, options: impl Into<EncoderOptions>) -> Frames {
         let options = options.into();
-        let records = self.records();
+        if let Some(write) = dialect.attach_writer() {
+            return write(self, options);
+        }
         let mut window = self.before.clone();
         let mut encoder = Encoder::new(dialect, &self.thread_id, &self.run_id, options);
         let mut frames = Frames::default();
-        if dialect != Dialect::AgUi {
-            for record in &records {
-                window.absorb(record);
-                encoder.step(record, &window, &mut frames);
-            }
-            return frames;
-        }
-        let mut mirror = Mirror::new(window.messages());
-        let mut tokens_told = 0;
-        for record in &records {
+        for record in &self.records() {
             window.absorb(record);
-            frames.clear();
             encoder.step(record, &window, &mut frames);
-            for (_, data) in frames.iter() {
-                if mirror.take(data) {
-                    tokens_told = record.seq;
-                }
-            }
         }
-        // What began the response that is open may have been replaced since.
-        if self.goes_on && !mirror.is_active() {
-            let entries = vec![Entry { event: RunResumed::default().into(), by: By::Server }];
-            let begins = Record { seq: 0, at: Timestamp(0), source_time: None, dialect: None, entries };
-            frames.clear();
-            encoder.step(&begins, &window, &mut frames);
-            for (_, data) in frames.iter() {
-                mirror.take(data);
-            }
-        }
-        // Unless each model call is told in full, the tail's next end of a response sums up the tokens that no end
-        // has told yet.
-        let is_told = |record: &Record, event: &Event| {
-            options.fidelity == Fidelity::Full
-                || record.seq <= tokens_told
-                || !matches!(event.body, Body::Usage(_))
-        };
-        let events =
-            records.iter().flat_map(|record| record.entries.iter().map(move |entry| (record, entry)));
-        let events: Vec<&Event> = events
-            .filter(|(record, entry)| is_told(record, &entry.event))
-            .map(|(_, entry)| &entry.event)
-            .collect();
-        frames.clear();
-        let waits = !self.open_questions.is_empty();
-        mirror.write(&mut frames, [&self.thread_id, &self.run_id], self.state.as_ref(), waits, &events);
         frames
     }
 
-    /// Puts together the records of what was kept, with the state as it is now after the run's start.
-    fn records(&self) -> Vec<Record> {
+    /// Builds the records of the snapshot, with the current state after the run's start.
+    pub(crate) fn records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = Vec::new();
-        for (place, kept) in &self.kept {
-            let Kept { at, source_time, dialect, ref entry } = *kept;
+        for (position, kept) in &self.kept {
+            let KeptEntry { at, source_time, dialect, ref entry, .. } = *kept;
             match records.last_mut() {
-                Some(last) if last.seq == place.seq => last.entries.push(entry.clone()),
+                Some(last) if last.seq == position.seq => last.entries.push(entry.clone()),
                 _ => {
                     let entries = vec![entry.clone()];
-                    records.push(Record { seq: place.seq, at, source_time, dialect, entries });
+                    records.push(Record { seq: position.seq, at, source_time, dialect, entries });
                 }
             }
         }
@@ -305,7 +288,8 @@ impl Present {
             let begins = |entry: &Entry| matches!(entry.event.body, Body::RunStarted(_));
             let start = first.entries.iter().position(begins).map_or(0, |at| at + 1);
             let rest = Record { entries: first.entries.split_off(start), ..first.clone() };
-            let entry = Entry { event: StateSnapshot { state: state.clone() }.into(), by: By::Server };
+            let entry =
+                Entry { event: StateSnapshot { state: state.clone() }.into(), origin: EventOrigin::Server };
             let state = Record { seq, at, source_time: None, dialect: None, entries: vec![entry] };
             records.splice(1..1, [state, rest]);
         }
@@ -313,7 +297,15 @@ impl Present {
     }
 }
 
-/// Returns of which kind an event is the latest, where that replaces the ones before.
+/// Estimates the bytes of an event.
+fn event_bytes(event: &Event) -> usize {
+    match compact::piece(&event.body) {
+        Some(piece) if event.extra.is_empty() => piece.len(),
+        _ => event.to_json().text().len(),
+    }
+}
+
+/// Returns the kind of an event of which only the last counts.
 fn latest(event: &Event) -> Option<Latest> {
     match &event.body {
         Body::ToolProgress(progress) => Some(Latest::Progress(progress.call_id.clone())),
@@ -327,7 +319,7 @@ fn latest(event: &Event) -> Option<Latest> {
     }
 }
 
-/// Returns whether no reader takes an event for the end of the texts before it, so that pieces may be joined
+/// Returns true for an event that no reader takes for the end of the texts before it, so that pieces may be joined
 /// across it.
 fn leaves_texts_open(body: &Body) -> bool {
     matches!(

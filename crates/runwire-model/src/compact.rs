@@ -1,13 +1,13 @@
-//! Catching up in fewer frames: neighbouring pieces of one text, thought or call become one frame.
+//! Compaction for readers that catch up: neighbouring pieces of one text, thought or call become one frame.
 //!
-//! The merged frame is what the last piece's frame would be if it held all of them: it has that one's cursor
-//! and ordering value, and the encoder goes on as if each piece had been told alone. So a reader can go over to
-//! the plain stream at any cursor that it was given.
+//! The merged frame is the last piece's frame with the content of all of them: it has that one's cursor and ordering
+//! value, and the encoder continues as if each piece had been encoded alone. So a reader can switch to the plain stream
+//! at any cursor that it was given.
 
 use crate::dialect::{Dialect, Encoder, Frames};
 use crate::event::{Body, Event};
 use crate::limits;
-use crate::record::{Earlier, Entry, Record};
+use crate::record::{Entry, History, Record};
 
 /// Merges neighbouring pieces while a reader catches up.
 ///
@@ -18,7 +18,7 @@ use crate::record::{Earlier, Entry, Record};
 /// use runwire_model::compact::Compactor;
 /// use runwire_model::dialect::{Dialect, Encoder, Fidelity};
 /// use runwire_model::event::{Event, RunStarted, TextDelta, TextStarted};
-/// use runwire_model::record::{By, Entry, Record};
+/// use runwire_model::record::{EventOrigin, Entry, Record};
 /// use runwire_model::window::Window;
 /// use runwire_model::Timestamp;
 ///
@@ -32,7 +32,7 @@ use crate::record::{Earlier, Entry, Record};
 ///     seen.extend(frames.iter().map(|(_, data)| (seq, String::from_utf8_lossy(data).into_owned())));
 /// };
 /// for (seq, event) in (1..).zip(events) {
-///     let entries = vec![Entry { event, by: By::Producer }];
+///     let entries = vec![Entry { event, origin: EventOrigin::Producer }];
 ///     let record = Record { seq, at: Timestamp(0), source_time: None, dialect: None, entries };
 ///     compactor.step(&mut encoder, &record, &window, &mut out);
 /// }
@@ -47,37 +47,36 @@ pub struct Compactor {
     frames: Frames,
 }
 
-/// Takes the frames of a record: its number, its frames, and the record itself unless it was merged with
-/// others.
+/// Receives the frames of a record: its number, its frames, and the record itself unless it was merged with others.
 pub type Sink<'s> = dyn FnMut(u64, &Frames, Option<&Record>) + 's;
 
-/// Pieces that may still get another one.
+/// Pieces that the next one may still join.
 #[derive(Debug)]
 struct Held {
-    /// The last piece's record, with what all of them say.
+    /// Record of the last piece, with the content of all of them.
     merged: Record,
-    /// The encoder before it told the last piece; none while there is only one. In `text` before the first:
-    /// its pieces have no ordering value, but the first may begin with the blank line after the text before.
+    /// Encoder state before the last piece; `None` while there is only one. In `text` before the first: its pieces have
+    /// no ordering value, but the first may begin with the blank line after the text before.
     before: Option<Encoder>,
-    /// What the first piece became by itself.
+    /// Frames of the first piece alone.
     alone: Frames,
     pieces: usize,
 }
 
 impl Compactor {
-    /// Makes a compactor that holds nothing back.
+    /// Makes a compactor that holds no pieces.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next record: steps the encoder, and hands out what is certain now.
+    /// Steps the encoder over the next record, and passes on the frames that are final.
     ///
-    /// `earlier` must have taken in the record, as for [`Encoder::step`].
+    /// `history` must contain the record, as for [`Encoder::step`].
     pub fn step(
         &mut self,
         encoder: &mut Encoder,
         record: &Record,
-        earlier: &dyn Earlier,
+        history: &dyn History,
         out: &mut Sink<'_>,
     ) {
         let joins = self.held.as_ref().is_some_and(|held| held.may_take(record));
@@ -86,13 +85,13 @@ impl Compactor {
         let begins_continuation =
             lone_piece(record).is_some_and(|piece| encoder.begins_continuation(&piece.event));
         self.frames.clear();
-        encoder.step(record, earlier, &mut self.frames);
+        encoder.step(record, history, &mut self.frames);
         // The first piece of a continuation says that it is one, which a merged frame would not.
         let is_single = self.frames.len() == 1 && !begins_continuation;
         if let Some(held) = self.held.as_mut().filter(|_| joins && is_single) {
             return held.add(record, before);
         }
-        self.flush(earlier, out);
+        self.flush(history, out);
         if is_single && lone_piece(record).is_some() {
             let alone = std::mem::take(&mut self.frames);
             self.held = Some(Held { merged: record.clone(), before, alone, pieces: 1 });
@@ -101,14 +100,14 @@ impl Compactor {
         }
     }
 
-    /// Hands out the pieces that are held back: at the end of a page, or when the reader has caught up.
-    pub fn flush(&mut self, earlier: &dyn Earlier, out: &mut Sink<'_>) {
+    /// Passes on the pieces that are held back: at the end of a page, or when the reader has caught up.
+    pub fn flush(&mut self, history: &dyn History, out: &mut Sink<'_>) {
         let Some(Held { merged, before, alone, pieces }) = self.held.take() else { return };
         let Some(mut before) = before.filter(|_| pieces > 1) else {
             return out(merged.seq, &alone, Some(&merged));
         };
         let mut frames = Frames::default();
-        before.step(&merged, earlier, &mut frames);
+        before.step(&merged, history, &mut frames);
         out(merged.seq, &frames, None);
     }
 }
@@ -117,7 +116,7 @@ impl Held {
     fn may_take(&self, record: &Record) -> bool {
         let (Some(held), Some(next)) = (lone_piece(&self.merged), lone_piece(record)) else { return false };
         self.merged.dialect == record.dialect
-            && held.by == next.by
+            && held.origin == next.origin
             && held.event.extra == next.event.extra
             && joins(&held.event, &next.event)
     }
@@ -127,13 +126,13 @@ impl Held {
             append(&mut held.event, &next.event);
         }
         (self.merged.seq, self.merged.at) = (record.seq, record.at);
-        self.merged.source_time = record.source_time;
+        self.merged.source_time = record.source_time.or(self.merged.source_time);
         self.pieces += 1;
         self.before = before.or(self.before.take());
     }
 }
 
-/// Finds the piece of a record that holds nothing else.
+/// Returns the piece of a record without other events.
 fn lone_piece(record: &Record) -> Option<&Entry> {
     match &record.entries[..] {
         [entry] if piece(&entry.event.body).is_some() => Some(entry),
@@ -141,7 +140,7 @@ fn lone_piece(record: &Record) -> Option<&Entry> {
     }
 }
 
-/// Returns what a piece adds to its text, thought or call; nothing for any other event.
+/// Returns the content of a piece of a text, thought or call; `None` for any other event.
 pub(crate) fn piece(body: &Body) -> Option<&str> {
     match body {
         Body::TextDelta(delta) => Some(&delta.content),
@@ -151,7 +150,7 @@ pub(crate) fn piece(body: &Body) -> Option<&str> {
     }
 }
 
-/// Returns whether a piece goes on with what another began, and both together are not too long for one frame.
+/// Returns true if a piece continues another, and both together fit into one frame.
 pub(crate) fn joins(first: &Event, next: &Event) -> bool {
     let same = match (&first.body, &next.body) {
         (Body::TextDelta(first), Body::TextDelta(next)) => {
@@ -169,7 +168,7 @@ pub(crate) fn joins(first: &Event, next: &Event) -> bool {
         && length(first) + length(next) <= limits::MERGED_BYTES
 }
 
-/// Adds what a piece says to one that it joins.
+/// Appends a piece to the one that it joins.
 pub(crate) fn append(first: &mut Event, next: &Event) {
     let Some(more) = piece(&next.body) else { return };
     match &mut first.body {

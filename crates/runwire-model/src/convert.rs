@@ -5,35 +5,36 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use crate::ErrorCode;
 use crate::dialect::{
-    Ambiguous, DecodeError, Decoder, Dialect, Encoder, EncoderOptions, Envelope, Fidelity, Frames, Opened,
-    SESSION_ID, Slots, Weave, detect,
+    AmbiguousDialect, DecodeError, Decoder, Dialect, Encoder, EncoderOptions, Envelope, Fidelity, Frames,
+    OpenedFrame, RecordBuilder, SESSION_ID, Slots, detect,
 };
 use crate::event::{Body, Event, Foreign};
 use crate::framing::is_end_mark;
 use crate::json::{Json, Object, check_frame};
 use crate::limits;
-use crate::record::{By, Record};
+use crate::record::{EventOrigin, Record};
 use crate::run::{Authority, EndOfInput, Refusal, RunState, Status, hash_of};
 use crate::time::Timestamp;
 use crate::window::Window;
 
-/// How to convert.
+/// Options of a conversion.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The dialect to read; without one it is detected.
+    /// The dialect to read; detected if not set.
     pub from: Option<Dialect>,
     /// The dialect to write.
     pub to: Dialect,
-    /// How much a foreign dialect carries.
+    /// How much of the canonical events the frames carry.
     pub fidelity: Fidelity,
     /// Which extension frames are written.
     pub slots: Slots,
-    /// Whether the stream may say what belongs to people and the server: a copied log may, a producer not.
+    /// Authority of the stream: a copied log may hold events of people and the server, a producer's may not.
     pub authority: Authority,
-    /// The thread's id, whatever the source says.
+    /// The thread's id, in place of the source's.
     pub thread: Option<String>,
-    /// The first run's id, whatever the source says.
+    /// The first run's id, in place of the source's.
     pub run: Option<String>,
 }
 
@@ -43,7 +44,7 @@ impl Options {
         EncoderOptions { fidelity: self.fidelity, slots: self.slots }
     }
 
-    /// Converts to a dialect from whatever comes.
+    /// Makes options to convert any readable dialect to this one.
     pub fn to(to: Dialect) -> Self {
         Self {
             from: None,
@@ -57,50 +58,50 @@ impl Options {
     }
 }
 
-/// Why a frame could not be converted. The frames before it were.
+/// Error of a frame that cannot be converted. The frames before it were converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct ConvertError {
     /// The line that the frame begins on.
     pub line: u64,
-    /// What is wrong.
+    /// The problem.
     pub problem: ConvertProblem,
 }
 
-/// What is wrong with a frame.
+/// Problem of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertProblem {
-    /// It cannot be read, or its run may not take it.
+    /// It cannot be read, or its run refuses it.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// Its dialect cannot be told.
+    /// Its dialect is ambiguous.
     #[error(transparent)]
-    Ambiguous(#[from] Ambiguous),
-    /// Too many runs lie side by side, or they hold too much together.
+    AmbiguousDialect(#[from] AmbiguousDialect),
+    /// Too many runs are open side by side, or together they hold too much.
     #[error(
         "more than {} runs are open side by side, or they hold more than {} MiB together",
         limits::OPEN_RUNS,
         limits::STREAM_MEMORY_BYTES >> 20
     )]
     TooManyRuns,
-    /// Runs lie side by side, and frames of the dialect that is written do not name theirs.
+    /// Runs are open side by side, and frames of the target dialect do not name theirs.
     #[error("runs lie side by side in this stream, and {0} cannot tell them apart")]
     NeedsRun(Dialect),
 }
 
 impl ConvertProblem {
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
             Self::Decode(error) => error.code(),
-            Self::Ambiguous(error) => error.code(),
-            Self::TooManyRuns => "too_many_runs",
-            Self::NeedsRun(_) => "needs_run",
+            Self::AmbiguousDialect(error) => error.code(),
+            Self::TooManyRuns => ErrorCode::TooManyRuns,
+            Self::NeedsRun(_) => ErrorCode::NeedsRun,
         }
     }
 }
 
-/// A record and the frames that it became.
+/// A record and its frames.
 #[derive(Debug)]
 pub struct Converted<'a> {
     /// The thread's id.
@@ -140,11 +141,12 @@ pub struct Converter {
     decoder: Option<Decoder>,
     /// Frames that came before the dialect was known.
     waiting: Vec<Waiting>,
-    /// The threads that were written to last, the newest at the end; one for each of a thread's runs that lie side by side.
+    /// The threads, the most recently written one last; one entry for each run of a thread that is open side by side
+    /// with others.
     threads: Vec<Thread>,
-    /// Where threads that are no longer at hand stood.
+    /// Positions in threads that were dropped from memory.
     left: HashMap<u64, (u64, Timestamp)>,
-    /// Hashes of the runs' ids, by which one that is used twice is recognised.
+    /// Hashes of the runs' ids, which detect an id that is used twice.
     run_ids: HashSet<u64>,
     run_order: VecDeque<u64>,
     runs: u64,
@@ -161,13 +163,13 @@ struct Waiting {
 #[derive(Debug)]
 struct Thread {
     id: String,
-    /// The id that the source has for it.
+    /// Its id in the source.
     source: Option<String>,
     seq: u64,
     at: Timestamp,
     window: Window,
     run: Option<Run>,
-    /// Whether a run of another thread ended its run, because the reader could not tell the two apart.
+    /// Whether a run of another thread ended its run, because readers could not tell the two apart.
     is_cut_off: bool,
 }
 
@@ -180,12 +182,12 @@ struct Run {
     is_beside: bool,
 }
 
-/// Frames that may come before the dialect is known.
+/// Limits the frames before the dialect is known.
 const WAITING: usize = 16;
-/// Threads and runs whose ids are remembered.
+/// Limits the threads and runs whose ids are remembered.
 const REMEMBERED: usize = 65_536;
 
-/// Takes the records of a conversion.
+/// Receives the records of a conversion.
 pub type FrameSink<'s> = dyn FnMut(Converted<'_>) + 's;
 
 impl Converter {
@@ -240,10 +242,9 @@ impl Converter {
         }
     }
 
-    /// Converts bytes that are no frame of the dialect as `foreign`, so that the stream can go on.
+    /// Converts bytes that are no frame of the dialect to `foreign`, so that the stream can continue.
     ///
-    /// Returns whether they were handed on: before the dialect is known, and after the end of a run, there is no
-    /// run to hand them on in.
+    /// Returns false before the dialect is known and after the end of a run: there is no run to add them to.
     pub fn push_foreign(&mut self, data: &[u8], sink: &mut FrameSink<'_>) -> bool {
         let Some(dialect) = self.dialect() else { return false };
         let Ok(place) = self.place(&Envelope::default(), Some(dialect), sink) else { return false };
@@ -254,8 +255,14 @@ impl Converter {
         let frame = readable.unwrap_or_else(|| Json::string(&String::from_utf8_lossy(data)));
         let event = Event::new(Foreign { dialect: dialect.name().to_owned(), frame, name: None });
         let (seq, mut entries) = (thread.seq + 1, Vec::new());
-        let written =
-            run.state.apply(event, By::Producer, Authority::Producer, seq, &thread.window, &mut entries);
+        let written = run.state.apply(
+            event,
+            EventOrigin::Producer,
+            Authority::Producer,
+            seq,
+            &thread.window,
+            &mut entries,
+        );
         if written.is_err() {
             return false;
         }
@@ -280,7 +287,7 @@ impl Converter {
         Ok(())
     }
 
-    fn ambiguous(&self, line: u64, ambiguous: Ambiguous) -> ConvertError {
+    fn ambiguous(&self, line: u64, ambiguous: AmbiguousDialect) -> ConvertError {
         let line = self.waiting.first().map_or(line, |first| first.line);
         ConvertError { line, problem: ambiguous.into() }
     }
@@ -303,15 +310,14 @@ impl Converter {
         let result = match decoder.open(name, data) {
             Ok(opened) => self
                 .try_elsewhere(&decoder, &opened.envelope, name, data)
-                .and_then(|()| self.weave(&mut decoder, opened, sink)),
+                .and_then(|()| self.decode(&mut decoder, opened, sink)),
             Err(error) => Err(error.into()),
         };
         self.decoder = Some(decoder);
         result
     }
 
-    /// Reads a frame that names another run than the one that is open into nowhere: only one that can be read
-    /// may end the open run.
+    /// Decodes a frame of another run without storing it: only a readable one may end the open run.
     fn try_elsewhere(
         &self,
         decoder: &Decoder,
@@ -325,15 +331,21 @@ impl Converter {
             return Ok(());
         }
         let (mut state, window, mut entries) = (RunState::new("", ""), Window::default(), Vec::new());
-        let mut weave =
-            Weave::new(&mut state, &window, self.options.authority, decoder.dialect(), 1, &mut entries);
-        Ok(decoder.clone().decode(decoder.open(name, data)?, &mut weave)?)
+        let mut builder = RecordBuilder::new(
+            &mut state,
+            &window,
+            self.options.authority,
+            decoder.dialect(),
+            1,
+            &mut entries,
+        );
+        Ok(decoder.clone().decode(decoder.open(name, data)?, &mut builder)?)
     }
 
-    fn weave(
+    fn decode(
         &mut self,
         decoder: &mut Decoder,
-        opened: Opened<'_>,
+        opened: OpenedFrame<'_>,
         sink: &mut FrameSink<'_>,
     ) -> Result<(), ConvertProblem> {
         let place = self.place(&opened.envelope, Some(decoder.dialect()), sink)?;
@@ -343,7 +355,7 @@ impl Converter {
         let Some(run) = thread.run.as_mut() else { return Ok(()) };
         let seq = thread.seq + 1;
         let mut entries = Vec::new();
-        let mut weave = Weave::new(
+        let mut builder = RecordBuilder::new(
             &mut run.state,
             &thread.window,
             self.options.authority,
@@ -351,9 +363,9 @@ impl Converter {
             seq,
             &mut entries,
         );
-        decoder.decode(opened, &mut weave)?;
-        if run.is_beside && self.options.to == Dialect::Loom && decoder.dialect() != Dialect::Loom {
-            // Loom tells runs that lie side by side apart by their sessions.
+        decoder.decode(opened, &mut builder)?;
+        let (from, to) = (decoder.dialect(), self.options.to);
+        if run.is_beside && to.has_run_sessions() && from != to {
             for entry in entries.iter_mut().filter(|entry| matches!(entry.event.body, Body::RunStarted(_))) {
                 entry.event.extra.set(SESSION_ID, Json::string(&run.state.run_id));
             }
@@ -363,7 +375,7 @@ impl Converter {
         Ok(())
     }
 
-    /// Finds the thread that a frame belongs to, with the run that takes it.
+    /// Returns the index of a frame's thread, with a run that accepts it.
     fn place(
         &mut self,
         envelope: &Envelope,
@@ -418,7 +430,7 @@ impl Converter {
         Ok(at)
     }
 
-    /// Finds the thread that a frame belongs to: the one it names, the one whose run it names, or the last.
+    /// Returns the index of a frame's thread: the one that it names, the one of its run, or the last.
     fn thread(&mut self, envelope: &Envelope) -> Result<usize, ConvertProblem> {
         while self.threads.len() > 2 && self.weight() > limits::STREAM_MEMORY_BYTES {
             if !self.forget_thread() {
@@ -430,7 +442,7 @@ impl Converter {
             envelope.run.is_some() && source == envelope.run.as_ref()
         };
         let named = |thread: &Thread| envelope.thread.is_some() && thread.source == envelope.thread;
-        // Where an Agio frame names no thread, its run's id stands for one.
+        // Where a frame names no thread, its run's id may stand for one.
         let names_run_alone = envelope.thread.is_none() || envelope.thread == envelope.run;
         let find = |is_it: &dyn Fn(&Thread) -> bool| self.threads.iter().rposition(is_it);
         let known = find(&|thread| named(thread) && runs_it(thread)).or_else(|| find(&named));
@@ -454,13 +466,13 @@ impl Converter {
         Ok(self.threads.len() - 1)
     }
 
-    /// Returns whether a session that was not seen before may be that of a thread.
+    /// Returns true if a session that was not seen before may be that of a thread.
     fn takes_session(&self, at: usize) -> bool {
         let thread = &self.threads[at];
         thread.source.is_none() || (self.options.thread.is_some() && !thread.has_open_run())
     }
 
-    /// Adds a thread, or another run's place in one that is there.
+    /// Adds a thread, or an entry for another run of a known one.
     fn add(&mut self, id: String, source: Option<String>) -> Result<usize, ConvertProblem> {
         if self.threads.len() == limits::OPEN_RUNS && !self.forget_thread() {
             return Err(ConvertProblem::TooManyRuns);
@@ -472,7 +484,7 @@ impl Converter {
         Ok(self.threads.len() - 1)
     }
 
-    /// Brings a run's place in its thread up to what other runs of the thread have written.
+    /// Updates a run's entry with what other runs of its thread have written.
     fn catch_up(&mut self, at: usize) {
         let thread = &self.threads[at];
         let newer = |other: &&Thread| other.seq > thread.seq && other.id == thread.id;
@@ -483,7 +495,7 @@ impl Converter {
         thread.window.set_state(state);
     }
 
-    /// Ends a run that just stopped, and tells whether it was open.
+    /// Ends the run of a stream that broke off; returns false if none was open.
     fn cut(&mut self, at: usize, sink: &mut FrameSink<'_>) -> bool {
         self.catch_up(at);
         cut(&mut self.threads[at], &mut self.frames, sink)
@@ -494,7 +506,7 @@ impl Converter {
         self.threads.iter().map(Thread::weight).sum()
     }
 
-    /// Forgets the oldest thread without an open run, but for where it stood. Tells whether there was one.
+    /// Drops the oldest thread without an open run, except its position; returns false if there is none.
     fn forget_thread(&mut self) -> bool {
         let Some(oldest) = self.threads.iter().position(|thread| !thread.has_open_run()) else {
             return false;
@@ -541,14 +553,14 @@ impl Thread {
 }
 
 impl Run {
-    /// Returns whether the run may go on beside one that a frame begins: where every frame names its run, another run does
-    /// not say that this one is over.
+    /// Returns true if the run stays open beside one that a frame begins: where every frame names its run, another run
+    /// does not end this one.
     fn may_go_on_beside(&self, envelope: &Envelope, dialect: Option<Dialect>) -> bool {
         let is_named = envelope.run.is_some() && self.source.is_some();
         is_named && !self.state.status.is_closed() && dialect.is_some_and(Dialect::names_run_in_every_frame)
     }
 
-    /// Returns whether a frame belongs to this run rather than to the next.
+    /// Returns true if a frame belongs to this run rather than to the next.
     fn takes(&mut self, envelope: &Envelope, dialect: Option<Dialect>) -> bool {
         let status = self.state.status;
         match (&envelope.run, &self.source) {
@@ -574,7 +586,7 @@ impl Run {
     }
 }
 
-/// Ends a run that just stopped, and tells whether it was open.
+/// Ends the run of a stream that broke off; returns false if none was open.
 fn cut(thread: &mut Thread, frames: &mut Frames, sink: &mut FrameSink<'_>) -> bool {
     let Some(run) = thread.run.as_mut() else { return false };
     if run.state.status.is_closed() || run.state.status == Status::Pending {

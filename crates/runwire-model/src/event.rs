@@ -6,7 +6,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::json::{Field, FieldError, Json, Object, ObjectWriter, Unreadable};
+use crate::json::{Field, FieldError, FieldFault, Json, Object, ObjectWriter};
 
 /// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -248,10 +248,10 @@ macro_rules! words {
         impl Field for $name {
             const EXPECTED: &'static str = concat!("one of", $(" ", $word),*);
 
-            fn read(raw: &RawValue) -> Result<Self, Unreadable> {
-                let word = String::read(raw).map_err(|_| Unreadable::Type(Self::EXPECTED))?;
+            fn read(raw: &RawValue) -> Result<Self, FieldFault> {
+                let word = String::read(raw).map_err(|_| FieldFault::Type(Self::EXPECTED))?;
                 Self::from_word(&word)
-                    .ok_or_else(|| Unreadable::Value(format!("must be {}, and is `{word}`", Self::EXPECTED)))
+                    .ok_or_else(|| FieldFault::Value(format!("must be {}, and is `{word}`", Self::EXPECTED)))
             }
 
             fn write(&self, key: &str, object: &mut ObjectWriter<'_>) {
@@ -330,10 +330,10 @@ macro_rules! parts {
         impl Field for $name {
             const EXPECTED: &'static str = "an object";
 
-            fn read(raw: &RawValue) -> Result<Self, Unreadable> {
-                let mut object = Object::of(raw).ok_or(Unreadable::Type(Self::EXPECTED))?;
+            fn read(raw: &RawValue) -> Result<Self, FieldFault> {
+                let mut object = Object::of(raw).ok_or(FieldFault::Type(Self::EXPECTED))?;
                 Ok(Self {
-                    $($field: EventField::take(&mut object, stringify!($field)).map_err(Unreadable::Inside)?,)*
+                    $($field: EventField::take(&mut object, stringify!($field)).map_err(FieldFault::Inside)?,)*
                     extra: object.rest(),
                 })
             }

@@ -8,6 +8,7 @@ pub mod attach;
 pub mod compact;
 pub mod convert;
 pub mod dialect;
+mod error_code;
 pub mod event;
 pub mod fold;
 pub mod framing;
@@ -20,6 +21,10 @@ pub mod run;
 mod schema;
 mod time;
 pub mod window;
+
+pub use error_code::{ErrorCode, UnknownErrorCode};
+/// JSON Schema of the events, as the `runwire` dialect writes them, and of the message state.
+pub const SCHEMA: &str = include_str!("../schema/runwire.schema.json");
 
 pub use event::{Body, Event, Extra};
 pub use json::Json;

@@ -1,4 +1,4 @@
-//! JSON Patch (RFC 6902), as far as a state needs it.
+//! JSON Patch (RFC 6902) for states.
 
 use std::borrow::Cow;
 
@@ -10,9 +10,9 @@ use crate::limits;
 /// The operations that the standard defines.
 const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
 
-/// Applies a patch; one that does not fit, or would make the state too large or too deep, changes nothing and
-/// gives nothing. An operation that the standard does not define is left out, and the others apply: that is what the
-/// official AG-UI client does, so the state here is the one that it shows. What no operation touches keeps its digits.
+/// Applies a patch. Returns `None` for one that does not apply, or would make the state too large or too deep. An
+/// operation that the standard does not define is ignored and the others apply: the official AG-UI client does the
+/// same, so the state here is the one that it shows. Numbers that no operation touches keep their digits.
 pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
     let mut document = Tree::of(state)?;
     let Tree::Array(operations) = Tree::of(patch)? else { return None };
@@ -24,7 +24,7 @@ pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
     Some(document.to_json())
 }
 
-/// Leaves out the operations that the standard does not define, if there are any: no producer may write them.
+/// Returns the patch without operations that the standard does not define; `None` if it has none of them.
 pub(crate) fn defined(patch: &Json) -> Option<Json> {
     let operations: Vec<&RawValue> = serde_json::from_str(patch.text()).ok()?;
     let name = |operation: &RawValue| Object::of(operation)?.get_str("op").map(Cow::into_owned);
@@ -69,7 +69,7 @@ fn apply_one<'a>(document: &mut Tree<'a>, operation: &Tree<'a>, room: &mut usize
     }
 }
 
-/// Finds the value that a JSON pointer leads to.
+/// Returns the value at a JSON pointer.
 fn find_mut<'t, 'a>(document: &'t mut Tree<'a>, path: &str) -> Option<&'t mut Tree<'a>> {
     let Some(path) = path.strip_prefix('/') else { return path.is_empty().then_some(document) };
     path.split('/').try_fold(document, |value, key| match value {
@@ -79,7 +79,7 @@ fn find_mut<'t, 'a>(document: &'t mut Tree<'a>, path: &str) -> Option<&'t mut Tr
     })
 }
 
-/// Takes the room that a value needs at a place, as far as the limits leave any.
+/// Subtracts the size of a value from the remaining budget; fails if it does not fit.
 fn take_room(path: &str, value: &Tree<'_>, room: &mut usize) -> Option<()> {
     let (bytes, depth) = measure(value);
     *room = room.checked_sub(bytes + path.len())?;

@@ -1,4 +1,4 @@
-//! Records: what the log stores under one `seq`, and how earlier ones are looked up.
+//! Records: what the log stores under one `seq`, and the lookup of stored events.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,56 +8,56 @@ use crate::json::Json;
 use crate::run::{RunText, join};
 use crate::time::Timestamp;
 
-/// Who added an event to a record.
+/// Origin of an event of a record: who added it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
-    /// The producer's frame says it.
+pub enum EventOrigin {
+    /// The producer: its frame states the event.
     Producer,
-    /// The decoder, because the normal form needs it.
+    /// The decoder: the normal form needs the event.
     Decoder,
-    /// The guard, because the life of a run needs it.
+    /// The guard: a well-formed run needs the event.
     Guard,
-    /// The server, or a person through it.
+    /// The server, for itself or for a person.
     Server,
 }
 
-/// An event and who added it.
+/// An event of a record, and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The event.
     pub event: Event,
-    /// Who added it.
-    pub by: By,
+    /// What added it.
+    pub origin: EventOrigin,
 }
 
-/// Where an event stands in its thread.
+/// Position of an event in its thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place {
-    /// The record.
+pub struct EventPosition {
+    /// `seq` of the record.
     pub seq: u64,
-    /// The event in it, from 0.
+    /// Index of the event in the record.
     pub index: u32,
 }
 
-/// What one accepted frame, or one act of the server, means.
+/// The meaning of one accepted frame, or of one action of the server.
 ///
-/// The log keeps the frame's bytes beside it; translation needs only what is here.
+/// The log stores the frame's bytes beside it; translation needs only this.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Its number in the thread, contiguous from 1.
     pub seq: u64,
     /// When it was written.
     pub at: Timestamp,
-    /// The time that the producer's frame tells, if it does.
+    /// Time in the producer's frame.
     pub source_time: Option<Timestamp>,
-    /// The dialect of the producer's frame; none for an act of the server.
+    /// Dialect of the producer's frame; `None` for an action of the server.
     pub dialect: Option<Dialect>,
-    /// The events it means.
+    /// Its events.
     pub entries: Vec<Entry>,
 }
 
-/// A message as chat clients keep it.
+/// A message in the form that chat clients keep.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatMessage {
     /// Its id.
@@ -77,31 +77,30 @@ pub struct ChatMessage {
     pub is_subagents: bool,
 }
 
-/// Looks up what a run has stored before, so that states need not gather it.
+/// Lookup of a run's stored events, so that states need not hold them.
 ///
-/// The record that is being encoded counts as stored; the one that is being decoded does not. Places are
-/// where to begin looking; an implementation that keeps everything at hand may ignore them.
-pub trait Earlier {
-    /// Gathers the text of a message that began at a place, or of a thought that is open or ends in the current
-    /// record.
-    fn text(&self, start: Place, message_id: &str) -> String;
-    /// Gathers the argument pieces of a call that began at a place.
-    fn arguments(&self, start: Place, call_id: &str) -> String;
-    /// Finds the `tool.called` of a call without a result, or with one in the current record.
-    fn call(&self, start: Place, call_id: &str) -> Option<ToolCalled>;
-    /// Finds an open question, or one settled in the current record.
-    fn question(&self, place: Place, interaction_id: &str) -> Option<InteractionRequested>;
-    /// Finds the last fatal notice.
-    fn notice(&self, place: Place) -> Option<Notice>;
-    /// Gathers the assistant's texts of the run outside subagents, in the order in which they began.
+/// The record that is being encoded counts as stored; the one that is being decoded does not. The positions say where
+/// to start reading; an implementation in memory may ignore them.
+pub trait History {
+    /// Returns the text of a message that began at `start`, or of a thought that is open or ends in the current record.
+    fn text(&self, start: EventPosition, message_id: &str) -> String;
+    /// Returns the argument text of a call that began at `start`.
+    fn arguments(&self, start: EventPosition, call_id: &str) -> String;
+    /// Returns the `tool.called` of a call without a result, or with one in the current record.
+    fn call(&self, start: EventPosition, call_id: &str) -> Option<ToolCalled>;
+    /// Returns an interaction that is open, or resolved in the current record.
+    fn interaction(&self, position: EventPosition, interaction_id: &str) -> Option<InteractionRequested>;
+    /// Returns the fatal notice at a position.
+    fn notice(&self, position: EventPosition) -> Option<Notice>;
+    /// Returns the assistant's texts outside subagents, in the order in which they began.
     fn run_texts(&self) -> Vec<RunText>;
-    /// Joins the same texts: the run's whole answer.
+    /// Returns these texts joined: the run's whole answer.
     fn run_text(&self) -> String {
         let texts = self.run_texts();
         join(texts.iter().map(|text| (text.id.as_str(), text.content.as_str())))
     }
-    /// Returns the thread's state; nothing where it is not known, or the current record's patch did not fit.
+    /// Returns the thread's state; `None` if it is unknown, or if the current record's patch did not apply.
     fn state(&self) -> Option<Json>;
-    /// Lists the thread's messages.
+    /// Returns the thread's messages.
     fn messages(&self) -> Vec<ChatMessage>;
 }

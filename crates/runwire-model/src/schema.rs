@@ -1,6 +1,6 @@
 //! The model's JSON Schema, `schema/runwire.schema.json`: what types for other languages are made from.
 //!
-//! It is made from the Rust types, and from `openapi.json` for what HTTP answers with.
+//! It is made from the Rust types. What HTTP answers with is in a file of the server's crate.
 //! `RUNWIRE_WRITE_DOCS=1 cargo test -p runwire-model --lib schema` writes it anew.
 
 use std::borrow::Cow;
@@ -59,20 +59,17 @@ fn document() -> Value {
         absent_instead_of_null(definition);
         without_example(definition);
     }
-    for (name, resource) in resources() {
-        definitions.entry(name).or_insert(resource);
-    }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Runwire",
-        "description": "The canonical events as the `runwire` dialect writes them, the message state that they \
-                        fold into, and what HTTP answers with. Made from the code; do not edit.",
+        "description": "The canonical events as the `runwire` dialect writes them, and the message state that they \
+                        fold into. Made from the code; do not edit.",
         "$ref": "#/$defs/Event",
         "$defs": definitions,
     })
 }
 
-/// The fields that stand before an event's payload.
+/// The fields of the envelope before an event's payload.
 fn envelope() -> Map<String, Value> {
     let fields = json!({
         "seq": { "type": "integer", "minimum": 1, "description": "The record's place in its thread." },
@@ -83,7 +80,7 @@ fn envelope() -> Map<String, Value> {
     fields.as_object().cloned().unwrap_or_default()
 }
 
-/// The fields that stand after an event's payload.
+/// The fields of the envelope after an event's payload.
 fn surroundings() -> Map<String, Value> {
     let fields = json!({
         "step_id": { "type": "string", "description": "The step it happened in." },
@@ -117,7 +114,7 @@ fn event(event_type: &str, mut payload: Value) -> Value {
     })
 }
 
-/// A type that this version does not know: its fields are its own business.
+/// Schema of a type that this version does not know: its fields are not checked.
 fn unknown_event() -> Value {
     let mut properties = envelope();
     let mut required: Vec<Value> = properties.keys().map(|name| json!(name)).collect();
@@ -158,22 +155,11 @@ fn absent_instead_of_null(value: &mut Value) {
     }
 }
 
-/// Drops the Rust example that stands below a type's first sentence.
+/// Drops the Rust example below a type's first sentence.
 fn without_example(definition: &mut Value) {
     if let Some(Value::String(description)) = definition.get_mut("description") {
         description.truncate(description.find("\n\n").unwrap_or(description.len()));
     }
-}
-
-/// What HTTP answers with, from the OpenAPI document. The message state there is ours.
-fn resources() -> Map<String, Value> {
-    let openapi = include_str!("../../runwire-server/src/openapi.json")
-        .replace("#/components/schemas/Message\"", "#/$defs/MessageState\"")
-        .replace("#/components/schemas/", "#/$defs/");
-    let mut openapi: Value = serde_json::from_str(&openapi).unwrap_or_default();
-    let mut schemas = openapi["components"]["schemas"].take().as_object().cloned().unwrap_or_default();
-    schemas.shift_remove("Message");
-    schemas
 }
 
 fn path() -> PathBuf {

@@ -1,8 +1,8 @@
-//! A run's earlier records, as far as translation may ask for them, kept in memory.
+//! Stored events of a thread that translation looks up, kept in memory.
 //!
-//! A server looks earlier records up in its log; a conversion, which has no log, keeps this window. It holds
-//! what the limits of a run allow and no more: the run's texts, its open thoughts, the arguments of its open calls,
-//! its open questions, the thread's state, and the newest of the thread's messages.
+//! A server looks them up in its log; a conversion has no log and keeps this window. It holds no more than the limits
+//! of a run allow: the run's texts, its open thoughts, the arguments of its open calls, its open interactions, the
+//! thread's state, and the newest of the thread's messages.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use crate::event::{Body, Event, InteractionRequested, Notice, ToolCalled};
 use crate::json::Json;
 use crate::limits;
 use crate::patch;
-use crate::record::{ChatMessage, Earlier, Place, Record};
+use crate::record::{ChatMessage, EventPosition, History, Record};
 use crate::run::RunText;
 
-/// The part of a thread that translation may ask for.
+/// The part of a thread that translation looks up.
 #[derive(Debug, Clone, Default)]
 pub struct Window {
     run_id: String,
@@ -25,15 +25,15 @@ pub struct Window {
     thoughts: Vec<(String, String)>,
     arguments: Vec<(String, String)>,
     calls: Vec<ToolCalled>,
-    questions: Vec<InteractionRequested>,
+    interactions: Vec<InteractionRequested>,
     notice: Option<Notice>,
     state: Option<Json>,
-    /// Whether the newest record has a patch that did not fit.
+    /// Whether the newest record has a patch that did not apply.
     misfit: bool,
-    /// Thoughts, calls and questions that ended in the newest record; it may still be encoded.
+    /// Thoughts, calls and interactions that ended in the newest record, which may still be encoded.
     ended_thoughts: Vec<String>,
     ended_calls: Vec<String>,
-    ended_questions: Vec<String>,
+    ended_interactions: Vec<String>,
 }
 
 impl Window {
@@ -42,9 +42,9 @@ impl Window {
         Self { run_id: run_id.to_owned(), ..Self::default() }
     }
 
-    /// Makes the window of a thread that has these messages and this state, before its next run.
+    /// Makes the window of a thread with these messages and this state, before its next run.
     ///
-    /// [`Earlier::messages`] and [`Earlier::state`] read them back. [`Window::next_run`] then begins the run.
+    /// [`History::messages`] and [`History::state`] read them back. [`Window::next_run`] then begins the run.
     pub fn after(messages: Vec<ChatMessage>, state: Option<Json>) -> Self {
         let bytes = messages.iter().map(weight).sum();
         let run_from = messages.len();
@@ -53,12 +53,12 @@ impl Window {
         window
     }
 
-    /// Returns the thread's state, also where the newest record's patch did not fit.
+    /// Returns the thread's state, also if the newest record's patch did not apply.
     pub(crate) fn kept_state(&self) -> Option<&Json> {
         self.state.as_ref()
     }
 
-    /// Takes over the thread's state, as another run of it has changed it.
+    /// Sets the thread's state, which another run of it has changed.
     pub(crate) fn set_state(&mut self, state: Option<Json>) {
         self.state = state;
     }
@@ -75,14 +75,14 @@ impl Window {
         self.thoughts.clear();
         self.arguments.clear();
         self.calls.clear();
-        self.questions.clear();
+        self.interactions.clear();
         self.notice = None;
         self.ended_thoughts.clear();
         self.ended_calls.clear();
-        self.ended_questions.clear();
+        self.ended_interactions.clear();
     }
 
-    /// Takes in a record before it is encoded.
+    /// Adds a record; called before it is encoded.
     pub fn absorb(&mut self, record: &Record) {
         for id in self.ended_thoughts.drain(..) {
             self.thoughts.retain(|(thought, _)| *thought != id);
@@ -91,8 +91,8 @@ impl Window {
             self.calls.retain(|call| call.call_id != id);
             self.arguments.retain(|(call, _)| *call != id);
         }
-        for id in self.ended_questions.drain(..) {
-            self.questions.retain(|question| question.interaction_id != id);
+        for id in self.ended_interactions.drain(..) {
+            self.interactions.retain(|interaction| interaction.interaction_id != id);
         }
         self.misfit = false;
         for entry in &record.entries {
@@ -179,8 +179,10 @@ impl Window {
                     });
                 }
             }
-            Body::InteractionRequested(asked) => self.questions.push(asked.clone()),
-            Body::InteractionResolved(resolved) => self.ended_questions.push(resolved.interaction_id.clone()),
+            Body::InteractionRequested(asked) => self.interactions.push(asked.clone()),
+            Body::InteractionResolved(resolved) => {
+                self.ended_interactions.push(resolved.interaction_id.clone())
+            }
             Body::Notice(notice) if notice.fatal == Some(true) => self.notice = Some(notice.clone()),
             body => self.misfit |= !change_state(&mut self.state, body),
         }
@@ -191,12 +193,12 @@ impl Window {
         self.messages.push_back(message);
     }
 
-    /// Finds a message of the run, the newest first.
+    /// Returns a message of the run, searching from the newest.
     fn message(&mut self, id: &str) -> Option<&mut ChatMessage> {
         self.messages.iter_mut().skip(self.run_from).rfind(|message| message.id == id)
     }
 
-    /// Forgets the oldest messages, first of earlier runs, then what tools were given and gave back.
+    /// Drops the oldest messages, first of earlier runs, then calls and their results.
     fn shrink(&mut self) {
         while self.bytes > limits::THREAD_MEMORY_BYTES && self.run_from > 0 {
             self.run_from -= 1;
@@ -218,7 +220,7 @@ impl Window {
     }
 }
 
-/// Changes a thread's state as an event says; tells whether the change fits.
+/// Applies an event to a thread's state; returns `false` for a patch that does not apply.
 pub(crate) fn change_state(state: &mut Option<Json>, body: &Body) -> bool {
     match body {
         Body::StateSnapshot(snapshot) => *state = Some(snapshot.state.clone()),
@@ -247,8 +249,8 @@ pub fn user_message_id(run_id: &str) -> String {
     format!("{run_id}:user")
 }
 
-impl Earlier for Window {
-    fn text(&self, _start: Place, message_id: &str) -> String {
+impl History for Window {
+    fn text(&self, _start: EventPosition, message_id: &str) -> String {
         let mut thoughts = self.thoughts.iter().rev();
         if let Some((_, text)) = thoughts.find(|(thought, _)| thought == message_id) {
             return text.clone();
@@ -260,7 +262,7 @@ impl Earlier for Window {
             .unwrap_or_default()
     }
 
-    fn arguments(&self, _start: Place, call_id: &str) -> String {
+    fn arguments(&self, _start: EventPosition, call_id: &str) -> String {
         self.arguments
             .iter()
             .rev()
@@ -269,15 +271,19 @@ impl Earlier for Window {
             .unwrap_or_default()
     }
 
-    fn call(&self, _start: Place, call_id: &str) -> Option<ToolCalled> {
+    fn call(&self, _start: EventPosition, call_id: &str) -> Option<ToolCalled> {
         self.calls.iter().rev().find(|call| call.call_id == call_id).cloned()
     }
 
-    fn question(&self, _place: Place, interaction_id: &str) -> Option<InteractionRequested> {
-        self.questions.iter().rev().find(|question| question.interaction_id == interaction_id).cloned()
+    fn interaction(&self, _position: EventPosition, interaction_id: &str) -> Option<InteractionRequested> {
+        self.interactions
+            .iter()
+            .rev()
+            .find(|interaction| interaction.interaction_id == interaction_id)
+            .cloned()
     }
 
-    fn notice(&self, _place: Place) -> Option<Notice> {
+    fn notice(&self, _position: EventPosition) -> Option<Notice> {
         self.notice.clone()
     }
 

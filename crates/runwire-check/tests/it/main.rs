@@ -1,5 +1,5 @@
 //! The checks, held against the vectors of every dialect.
 #![expect(clippy::unwrap_used)]
 
-mod quick;
+mod quick_check;
 mod strict;

@@ -297,3 +297,41 @@ fn a_second_start_of_a_run_without_an_id_is_told_in_words() {
         assert_eq!(found.pointer.as_deref(), Some("/type"));
     }
 }
+
+#[test]
+fn a_day_that_the_calendar_does_not_have_is_found() {
+    let agio = |time: &str| {
+        format!(r#"{{"type":"run_started","run_id":"r","timestamp":"{time}","data":{{"query":""}}}}"#)
+    };
+    let asked = |time: &str| {
+        let asked =
+            r#"{"type":"interaction.requested","interaction_id":"i","kind":"form","schema":{},"expires_at":"#;
+        format!("{asked}\"{time}\"}}")
+    };
+    let interrupt = |time: &str| {
+        let interrupt = format!(r#"{{"id":"i","reason":"input_required","expiresAt":"{time}"}}"#);
+        let outcome = format!(r#"{{"type":"interrupt","interrupts":[{interrupt}]}}"#);
+        format!(r#"{{"type":"RUN_FINISHED","threadId":"t","runId":"r","outcome":{outcome}}}"#)
+    };
+    let found = |dialect, frame: String| -> Vec<_> {
+        let findings = check(&mut CheckState::joined(dialect), &frame);
+        findings.into_iter().map(|finding| (finding.code, finding.pointer)).collect()
+    };
+    for (day, is_day) in [
+        ("2025-11-30", true),
+        ("2025-11-31", false),
+        ("2025-02-29", false),
+        ("2024-02-29", true),
+        ("1900-02-29", false),
+        ("1904-02-29", true),
+        ("2000-02-29", true),
+    ] {
+        let time = format!("{day}T08:00:00.000Z");
+        let expected = |pointer| if is_day { Vec::new() } else { one("bad_value", pointer) };
+        assert_eq!(found(Dialect::Agio, agio(&time)), expected("/timestamp"), "{day}");
+        assert_eq!(found(Dialect::Runwire, asked(&time)), expected("/expires_at"), "{day}");
+        let pointer = "/outcome/interrupts/0/expiresAt";
+        assert_eq!(found(Dialect::AgUi, interrupt(&time)), expected(pointer), "{day}");
+    }
+    assert_eq!(found(Dialect::Runwire, asked("tomorrow")), []);
+}

@@ -1,17 +1,20 @@
-//! Reading frames: opened first, so that it is known which run they belong to, then woven into that run.
+//! Reads frames in two steps: `open` reads the envelope, which says to which run a frame belongs; `decode` adds the
+//! events that the frame stands for to that run's record.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
 use super::registry::Refinement;
-use super::{Dialect, Weave, ag_ui};
+use super::{Dialect, RecordBuilder};
+use crate::ErrorCode;
 use crate::event::{Body, Event};
 use crate::json::{FieldError, FrameFault, Json, Object, check_frame};
+use crate::run::AnswerTexts;
 use crate::run::Refusal;
 use crate::time::Timestamp;
 
-/// Why a frame cannot be written. Nothing has changed.
+/// Error of a frame that cannot be decoded. It changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes are no frame of any dialect.
@@ -20,17 +23,17 @@ pub enum DecodeError {
     /// A field is missing or of the wrong type.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// The run may not take what the frame says.
+    /// The guard refuses an event of the frame.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
 impl DecodeError {
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
             Self::Frame(fault) => fault.code(),
-            Self::Field(_) => "bad_field",
+            Self::Field(_) => ErrorCode::BadField,
             Self::Refused(refusal) => refusal.code(),
         }
     }
@@ -44,7 +47,7 @@ impl DecodeError {
     }
 }
 
-/// What a frame says about where it belongs.
+/// Envelope of a frame: the thread and run that it belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Envelope {
     /// The thread's id in the source.
@@ -55,43 +58,55 @@ pub struct Envelope {
     pub time: Option<Timestamp>,
     /// Whether the frame can begin a run after another one has ended.
     pub starts: bool,
-    /// Whether the frame says that a run begins.
+    /// Whether the frame starts a run.
     pub begins: bool,
 }
 
 /// A frame whose envelope has been read.
 #[derive(Debug)]
-pub struct Opened<'a> {
-    /// Where it belongs.
+pub struct OpenedFrame<'a> {
+    /// Its envelope.
     pub envelope: Envelope,
     pub(super) object: Object<'a>,
-    /// The name that SSE carried.
+    /// SSE event name.
     pub(super) name: Option<&'a str>,
     text: &'a str,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenedFrame<'a> {
     /// Returns the whole frame, for `foreign`.
     pub(super) fn whole(&self) -> &'a str {
         self.text.trim()
     }
 }
 
-/// What a decoder remembers between two frames of one producer, beside the run's own state.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct DecoderState {
-    /// Frames to pass over, because what they say was told by a slot before them (`loom-export`).
-    pub(super) skip: u64,
-    /// The message or call that an AG-UI chunk without an id continues.
-    pub(super) chunk: Option<ag_ui::Chunk>,
-    /// The reasoning span that is open (AG-UI only).
-    pub(super) span: Option<String>,
+/// The message or call that a chunk without an id continues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Chunk {
+    Text(String),
+    Thinking(String),
+    Call(String),
 }
 
-/// Reads the frames of one producer.
+/// State of a decoder between two frames of one producer, beside the run's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DecoderState {
+    /// Frames to skip, because a slot before them carries their events.
+    pub(super) skip: u64,
+    /// The message or call that a chunk without an id continues.
+    pub(super) chunk: Option<Chunk>,
+    /// Id of the open span around thoughts.
+    pub(super) span: Option<String>,
+    /// The texts that the producer has called its whole answer, before the frame that ends the run.
+    #[serde(default)]
+    pub(super) answer: Option<AnswerTexts>,
+}
+
+/// Decoder of the frames of one producer.
 ///
 /// ```
-/// use runwire_model::dialect::{Decoder, Dialect, Weave};
+/// use runwire_model::dialect::{Decoder, Dialect, RecordBuilder};
 /// use runwire_model::run::{Authority, RunState};
 /// use runwire_model::window::Window;
 ///
@@ -100,8 +115,8 @@ pub struct DecoderState {
 /// let window = Window::default();
 /// let mut entries = Vec::new();
 /// let frame = decoder.open(None, br#"{"type":"message_chunk","content":"Hi","id":"think"}"#).unwrap();
-/// let mut weave = Weave::new(&mut run, &window, Authority::Producer, Dialect::Loom, 1, &mut entries);
-/// decoder.decode(frame, &mut weave).unwrap();
+/// let mut builder = RecordBuilder::new(&mut run, &window, Authority::Producer, Dialect::Loom, 1, &mut entries);
+/// decoder.decode(frame, &mut builder).unwrap();
 /// let types: Vec<_> = entries.iter().map(|entry| entry.event.body.type_name()).collect();
 /// assert_eq!(types, ["run.started", "text.started", "text.delta"]);
 /// ```
@@ -117,13 +132,13 @@ impl Decoder {
         Self { dialect, state: DecoderState::default() }
     }
 
-    /// Returns the dialect, as far as it is known: `ag-ui` may turn out to be `social-app`.
+    /// Returns the dialect known so far: a stream may turn out to be of a profile of its dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Returns the dialect that a frame will be read in: with it, `ag-ui` may turn out to be `social-app`.
-    pub fn dialect_with(&self, frame: &Opened<'_>) -> Dialect {
+    /// Returns the dialect to decode a frame in: it may show that the stream is of a profile of its dialect.
+    pub fn dialect_with(&self, frame: &OpenedFrame<'_>) -> Dialect {
         let refinement = self.dialect.spec().read.as_ref().and_then(|read| read.refinement);
         match refinement {
             Some(Refinement { dialect, shows }) if shows(&frame.object) => dialect,
@@ -132,71 +147,92 @@ impl Decoder {
     }
 
     /// Reads a frame's envelope.
-    pub fn open<'a>(&self, name: Option<&'a str>, data: &'a [u8]) -> Result<Opened<'a>, DecodeError> {
+    pub fn open<'a>(&self, name: Option<&'a str>, data: &'a [u8]) -> Result<OpenedFrame<'a>, DecodeError> {
+        self.open_with(name, data, |_, _| {})
+    }
+
+    /// Reads a frame's envelope, and shows the whole frame before, so that it is parsed once.
+    pub fn open_with<'a>(
+        &self,
+        name: Option<&'a str>,
+        data: &'a [u8],
+        see: impl FnOnce(&Object<'a>, &'a str),
+    ) -> Result<OpenedFrame<'a>, DecodeError> {
         let text = check_frame(data)?;
         let mut object = Object::parse_checked(text)?;
+        see(&object, text);
         let envelope = match &self.dialect.spec().read {
             Some(read) => (read.open)(&mut object, name)?,
             None => Envelope::default(),
         };
-        Ok(Opened { envelope, object, name, text })
+        Ok(OpenedFrame { envelope, object, name, text })
     }
 
-    /// Weaves a frame into its run. On an error nothing has changed.
-    pub fn decode(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    /// Adds the events of a frame to its record. An error leaves decoder and run unchanged.
+    pub fn decode(
+        &mut self,
+        frame: OpenedFrame<'_>,
+        builder: &mut RecordBuilder<'_>,
+    ) -> Result<(), DecodeError> {
         let before = (self.dialect, self.state.clone());
-        let woven = match self.state.chunk {
+        let decoded = match self.state.chunk {
             // The frame ends what chunks began, whether or not it can be read.
-            Some(_) => weave.atomically(|weave| self.weave(frame, weave)),
-            None => self.weave(frame, weave),
+            Some(_) => builder.atomically(|builder| self.decode_frame(frame, builder)),
+            None => self.decode_frame(frame, builder),
         };
-        if woven.is_err() {
+        if decoded.is_err() {
             (self.dialect, self.state) = before;
         }
-        woven
+        decoded
     }
 
-    fn weave(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    fn decode_frame(
+        &mut self,
+        frame: OpenedFrame<'_>,
+        builder: &mut RecordBuilder<'_>,
+    ) -> Result<(), DecodeError> {
         self.dialect = self.dialect_with(&frame);
         let state = &mut self.state;
-        weave.read(frame.whole(), frame.name, |weave| match &self.dialect.spec().read {
-            Some(read) => (read.decode)(state, frame, weave),
-            None => Ok(weave.foreign(frame.whole(), frame.name)?),
+        builder.read(frame.whole(), frame.name, |builder| match &self.dialect.spec().read {
+            Some(read) => (read.decode)(state, frame, builder),
+            None => Ok(builder.foreign(frame.whole(), frame.name)?),
         })
     }
 }
 
-/// Reads the event of an extension slot; what is no event of ours is not a slot.
+/// Reads the event of an extension slot; `None` if the value is no event.
 pub(super) fn slot_event(json: &Json) -> Option<Event> {
     Event::from_json(json)
 }
 
-/// Weaves what a residue tells: the events that a frame stands for, whatever its native fields say.
+/// Takes the residue out of the object that may carry it, and adds its events, which replace those of the native fields.
 ///
-/// Returns `false` where there is no residue.
-pub(super) fn weave_residue(residue: Option<&Json>, weave: &mut Weave<'_>) -> Result<bool, DecodeError> {
-    let Some(residue) = residue else { return Ok(false) };
+/// Returns `false` without a residue.
+pub(super) fn decode_residue(
+    holder: Option<&mut Object<'_>>,
+    builder: &mut RecordBuilder<'_>,
+) -> Result<bool, DecodeError> {
+    let Some(residue) = holder.and_then(take_residue) else { return Ok(false) };
     let Ok(items) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(residue.text()) else {
         return Ok(false);
     };
     let events: Option<Vec<Event>> =
         items.into_iter().map(|item| slot_event(&Json::from_raw(item))).collect();
     let Some(events) = events else { return Ok(false) };
-    weave.atomically(|weave| match <[Event; 2]>::try_from(events) {
-        Ok([started, delta]) if is_continuation(&started, &delta) => weave.continuation(started, delta),
-        Ok(events) => events.into_iter().try_for_each(|event| weave.slot(event)),
-        Err(events) => events.into_iter().try_for_each(|event| weave.slot(event)),
+    builder.atomically(|builder| match <[Event; 2]>::try_from(events) {
+        Ok([started, delta]) if is_continuation(&started, &delta) => builder.continuation(started, delta),
+        Ok(events) => events.into_iter().try_for_each(|event| builder.slot(event)),
+        Err(events) => events.into_iter().try_for_each(|event| builder.slot(event)),
     })?;
     Ok(true)
 }
 
-/// Returns whether a residue says that a text continues the one before it.
+/// Returns true for a residue that continues the text before it.
 fn is_continuation(started: &Event, delta: &Event) -> bool {
     matches!((&started.body, &delta.body), (Body::TextStarted(_), Body::TextDelta(_)))
 }
 
-/// Takes a residue out of the object that carries it.
-pub(super) fn take_residue(object: &mut Object<'_>) -> Option<Json> {
+fn take_residue(object: &mut Object<'_>) -> Option<Json> {
     let raw = object.get("runwire")?;
     raw.get().starts_with('[').then(|| object.take("runwire").map(Json::from_raw)).flatten()
 }
@@ -211,7 +247,7 @@ pub(super) fn read_arguments(called: &mut crate::event::ToolCalled, json: Option
     }
 }
 
-/// Turns a borrowed text into an owned one where it is needed.
+/// Converts a borrowed text into an owned one.
 pub(super) fn owned(text: Option<Cow<'_, str>>) -> Option<String> {
     text.map(Cow::into_owned)
 }

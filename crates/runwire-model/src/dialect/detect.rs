@@ -1,23 +1,24 @@
-//! Which dialect a stream speaks, judged by its first frames.
+//! Detection of a stream's dialect by its first frames.
 
 use super::Dialect;
+use crate::ErrorCode;
 use crate::json::Object;
 
 /// A frame that could be of several dialects, or of none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Ambiguous(String);
+pub struct AmbiguousDialect(String);
 
-impl Ambiguous {
+impl AmbiguousDialect {
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
-        "dialect_ambiguous"
+    pub fn code(&self) -> ErrorCode {
+        ErrorCode::DialectAmbiguous
     }
 }
 
 /// Finds the dialect of a stream's first frame.
 ///
-/// `text` is never guessed. A stream of AG-UI may turn out to be social-app's later; the decoder sees to it.
+/// `text` is never guessed. A stream may turn out to be of a profile of its dialect later; the decoder sees to it.
 ///
 /// ```
 /// use runwire_model::dialect::{Dialect, detect};
@@ -26,7 +27,7 @@ impl Ambiguous {
 /// let frame = Object::parse(br#"{"type":"node_enter","id":"think"}"#).unwrap();
 /// assert_eq!(detect(&frame), Ok(Dialect::Loom));
 /// ```
-pub fn detect(object: &Object<'_>) -> Result<Dialect, Ambiguous> {
+pub fn detect(object: &Object<'_>) -> Result<Dialect, AmbiguousDialect> {
     let rules = Dialect::READABLE.into_iter().filter_map(|dialect| {
         let rules = dialect.spec().read.as_ref()?.detect.iter();
         let rank = rules.filter(|rule| (rule.matches)(object)).map(|rule| rule.rank).min()?;
@@ -42,7 +43,7 @@ pub fn detect(object: &Object<'_>) -> Result<Dialect, Ambiguous> {
             object.fields().map(|(key, _)| format!("`{key}`")).take(8).collect::<Vec<_>>().join(", ")
         ),
     };
-    Err(Ambiguous(format!(
+    Err(AmbiguousDialect(format!(
         "cannot tell the dialect of a first frame with {shown}; name it, one of: {}",
         Dialect::READABLE.map(Dialect::name).join(", ")
     )))

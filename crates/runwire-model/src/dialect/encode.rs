@@ -1,31 +1,27 @@
-//! Writing frames: one record in, the frames it becomes in a reader's dialect out.
+//! Encodes records into the frames of a reader's dialect.
 
 use std::cell::{Cell, RefCell};
 
 use serde::{Deserialize, Serialize};
 
-use super::registry::with_dialects;
-use super::track::Track;
-use super::{
-    Dialect, Frames, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
-    text,
-};
+use super::shown_state::ShownState;
+use super::{Dialect, Frames, runwire};
 use crate::event::{Body, Event, Extra, TextDelta, TextFinished, TextStarted, ToolFinished, ToolStatus};
 use crate::json::{Json, Object, ObjectWriter};
-use crate::record::{By, Earlier, Entry, Place, Record};
+use crate::record::{Entry, EventOrigin, EventPosition, History, Record};
 use crate::run::{Digest, hash_of};
 
 /// Distance of the ordering values of two runs in a thread's stream, for each record between their starts.
 const ORDER_STEP: u64 = 1 << 16;
 
-/// How much of the canonical events a foreign dialect carries.
+/// How much of the canonical events the frames of another dialect carry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fidelity {
-    /// Native frames where the dialect has them, slots where it has not.
+    /// Native frames where the dialect has them, slots elsewhere.
     #[default]
     Native,
-    /// The same, and beside each native frame the exact events it stands for.
+    /// The same, and in each native frame the exact events that it stands for.
     Full,
 }
 
@@ -48,10 +44,10 @@ impl Fidelity {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slots {
-    /// All of them: everything that the dialect cannot say natively.
+    /// All of them.
     #[default]
     All,
-    /// Questions, answers, suspension and a person's words only.
+    /// Interactions, answers, suspensions and a person's texts only.
     Asks,
     /// None of them.
     None,
@@ -76,7 +72,7 @@ impl Slots {
     }
 }
 
-/// What a reader may choose beside its dialect. Frames are a function of the records and of these.
+/// Options of a reader beside its dialect. Frames are a function of the records and of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EncoderOptions {
     /// How much of the canonical events native frames carry.
@@ -115,7 +111,7 @@ impl From<Fidelity> for EncoderOptions {
     }
 }
 
-/// The ids on a reader's wire.
+/// The ids in a reader's frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ids {
     pub(super) thread: String,
@@ -124,19 +120,19 @@ pub(super) struct Ids {
 
 /// Translates the records of one run into frames of one dialect.
 ///
-/// Its state is small and serialisable; what must be gathered is looked up in `earlier`. The frames depend
+/// Its state is small and serialisable; what must be gathered is looked up in `history`. The frames depend
 /// on nothing but the records, so a reader that comes back finds the same frames at the same cursors.
 ///
 /// ```
 /// use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 /// use runwire_model::event::{Event, RunStarted};
-/// use runwire_model::record::{By, Entry, Record};
+/// use runwire_model::record::{EventOrigin, Entry, Record};
 /// use runwire_model::window::Window;
 /// use runwire_model::Timestamp;
 ///
 /// let mut encoder = Encoder::new(Dialect::Loom, "sess-1", "run-1", Fidelity::Native);
 /// let started = Event::new(RunStarted { message: Some("hi".into()), ..Default::default() });
-/// let entries = vec![Entry { event: started, by: By::Producer }];
+/// let entries = vec![Entry { event: started, origin: EventOrigin::Producer }];
 /// let record = Record { seq: 1, at: Timestamp(0), source_time: None, dialect: None, entries };
 /// let mut frames = Frames::default();
 /// encoder.step(&record, &Window::default(), &mut frames);
@@ -153,25 +149,25 @@ pub struct Encoder {
     ids: Ids,
     /// `seq` of the run's first record; 0 before it.
     first_seq: u64,
-    /// Whether the run is told in a stream of its whole thread.
+    /// Whether the frames are part of a stream of the whole thread.
     in_thread: bool,
-    track: Track,
+    shown: ShownState,
     state: State,
 }
 
 macro_rules! define_state {
-    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
+    ($($(#[$doc:meta])* $variant:ident => $($module:ident)::+,)*) => {
         /// What each dialect's encoder remembers beside what all of them do.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         enum State {
-            $($variant($module::Encoder),)*
+            $($variant(super::$($module)::+::Encoder),)*
         }
 
         impl State {
             fn new(dialect: Dialect) -> Self {
                 match dialect {
-                    $(Dialect::$variant => Self::$variant($module::Encoder::default()),)*
+                    $(Dialect::$variant => Self::$variant(super::$($module)::+::Encoder::default()),)*
                 }
             }
 
@@ -185,154 +181,174 @@ macro_rules! define_state {
 }
 with_dialects!(define_state);
 
-/// A dialect's way to tell an event.
+/// The encoder of a dialect.
 pub(super) trait Encode {
-    /// Returns an event in the dialect's own frames, or in its slot.
-    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames);
+    /// Writes an event as frames of the dialect, or into its slot.
+    fn event(&mut self, context: &EncodeContext<'_>, out: &mut Frames);
 
     /// Writes an event into the dialect's extension slot.
-    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+    fn write_slot(&mut self, context: &EncodeContext<'_>, out: &mut Frames);
 
-    /// Returns an event in the dialect's extension slot, if the reader wants to see it there.
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        if turn.shows_slot() {
-            self.write_slot(turn, out);
+    /// Writes an event into the dialect's extension slot, if the reader's options show it.
+    fn slot(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        if context.shows_slot() {
+            self.write_slot(context, out);
         }
     }
 
-    /// The counter that orders the dialect's frames, if it has one.
+    /// Returns the counter that orders the dialect's frames, if it has one.
     fn order(&mut self) -> Option<&mut u64> {
         None
     }
 
-    /// Whether the dialect's frames say which subagent they come from.
+    /// Returns true if the dialect's frames name their subagent.
     fn knows_subagents(&self) -> bool {
         false
     }
 
-    /// Whether the dialect tells the arguments of a call piece by piece.
-    fn tells_chunks(&self) -> bool {
+    /// Returns true if the dialect has frames for pieces of arguments.
+    fn streams_arguments(&self) -> bool {
         false
     }
 
-    /// Returns whether the dialect shows an event that decoding added to one of its own frames.
-    fn shows_implied(&self, _turn: &Turn<'_>) -> bool {
+    /// Returns true if the dialect shows an event that its decoder implied.
+    fn shows_implied(&self, _context: &EncodeContext<'_>) -> bool {
         false
     }
 
-    /// Takes out of an event what the dialect never shows; gives nothing where it shows all of it.
+    /// Returns the event without fields that the dialect never shows; `None` if it shows all of them.
     fn scrub(&self, _event: &Event) -> Option<Event> {
         None
     }
 }
 
-/// An event that is to be told.
-pub(super) struct Turn<'a> {
+/// An event to encode, with all that its frames depend on.
+pub(super) struct EncodeContext<'a> {
     pub(super) record: &'a Record,
     pub(super) entry: &'a Entry,
-    pub(super) place: Place,
+    pub(super) position: EventPosition,
     pub(super) ids: &'a Ids,
-    pub(super) track: &'a Track,
-    pub(super) earlier: &'a dyn Earlier,
+    pub(super) shown: &'a ShownState,
+    pub(super) history: &'a dyn History,
     /// Added to an ordering value that must grow over the runs of a thread; 0 in a run's own stream.
     pub(super) order_base: u64,
-    /// Whether the record came in the reader's own dialect.
-    pub(super) own: bool,
+    /// Whether the record's dialect is the reader's.
+    pub(super) same_dialect: bool,
     pub(super) full: bool,
     slots: Slots,
-    /// Whether all events around this one are told as they are.
+    /// Whether every event is written exactly, beside its native form.
     exact: bool,
-    /// What the next native frame says in its residue.
+    /// The residue of the next native frame.
     residue: Cell<Residue>,
-    /// What stands for the event there by default, where the event alone would lose what is summed up.
-    stand_in: RefCell<Vec<Event>>,
-    /// Whether the frame that is being written has none of the source's own fields.
+    /// Events that replace the event in its residue, unless it is exact.
+    residue_events: RefCell<Vec<Event>>,
+    /// Whether the current frame leaves out the source's own fields.
     bare: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Residue {
-    /// Nothing: the native form tells enough.
+    /// None: the native form loses nothing that matters.
     None,
     /// The event.
     Event,
-    /// That the event was told by the frame before.
-    Told,
+    /// An empty one: the frame before shows the event.
+    Empty,
 }
 
-/// Extension field: the frame named its call, by an id that could have been minted.
+/// Extension field: the frame named its call, by an id that looks minted.
 pub(super) const CALL_ID: &str = "own.call_id";
 
-/// Returns whether the id of a call could have been minted in a run.
+/// Returns true if the id of a call has the form of ids minted in a run.
 pub(super) fn looks_minted(call_id: &str, run_id: &str) -> bool {
     let number = call_id.strip_prefix(run_id).and_then(|rest| rest.strip_prefix(":c"));
     number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Begins the name of an unknown field that stood elsewhere than in the payload.
-const PLACES: [&str; 5] = ["metadata.", "meta.", "frame.", "chunk.", "own."];
+/// Prefixes of unknown fields that are not part of the payload.
+const FIELD_PREFIXES: [&str; 5] = ["metadata.", "meta.", "frame.", "chunk.", "own."];
 
-/// Returns whether an unknown field stood elsewhere than in the payload.
-fn is_placed(name: &str) -> bool {
-    PLACES.iter().any(|place| name.starts_with(place))
+/// Returns true for an unknown field that is not part of the payload.
+fn has_prefix(name: &str) -> bool {
+    FIELD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the name that an unknown field has in the source.
+/// Returns an unknown field's name in the source.
 pub(super) fn field_of(name: &str) -> &str {
-    PLACES.iter().find_map(|place| name.strip_prefix(place)).unwrap_or(name)
+    FIELD_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
 }
 
-impl Turn<'_> {
+impl EncodeContext<'_> {
     /// Returns the event.
     pub(super) fn event(&self) -> &Event {
         &self.entry.event
     }
 
-    /// Returns whether readers are not shown the event: their own dialect's frame implies it.
+    /// Returns true if the event has no frame of its own: a frame of the reader's dialect implied it.
     pub(super) fn is_silent(&self) -> bool {
-        self.own && !self.full && self.entry.by == By::Decoder
+        self.same_dialect && !self.full && self.entry.origin == EventOrigin::Decoder
     }
 
-    /// Asks for the event beside its native form, which would lose a part that matters.
-    pub(super) fn keep_whole(&self) {
+    /// Puts the event into the residue, because its native form loses a part that matters.
+    pub(super) fn keep_in_residue(&self) {
         if self.residue.get() == Residue::None {
             self.residue.set(Residue::Event);
         }
     }
 
-    /// Makes other events stand in the event's residue, except where it must be exact.
-    pub(super) fn keep_instead(&self, events: Vec<Event>) {
+    /// Replaces the event in its residue by other events, unless it is exact.
+    pub(super) fn replace_in_residue(&self, events: Vec<Event>) {
         if !self.exact {
-            self.stand_in.replace(events);
+            self.residue_events.replace(events);
         }
     }
 
-    /// Keeps that a text continues the one before it, where pieces have no id.
-    pub(super) fn keep_continuation(&self, delta: &TextDelta) {
-        if !self.track.begins_continuation(&delta.message_id) {
+    /// Puts a piece into the residue if its text or thought needs an id.
+    pub(super) fn keep_id(&self, message_id: &str) {
+        if self.shown.needs_id(message_id) {
+            self.keep_in_residue();
+        }
+    }
+
+    /// Puts a piece of text into the residue if it needs an id, or continues the text before it.
+    pub(super) fn keep_text(&self, delta: &TextDelta) {
+        self.keep_id(&delta.message_id);
+        if self.shown.needs_id(&delta.message_id) || !self.shown.begins_continuation(&delta.message_id) {
             return;
         }
         let started = TextStarted { message_id: delta.message_id.clone(), role: None };
         let started = Event { body: started.into(), extra: Extra::default(), ..self.event().clone() };
-        self.keep_whole();
-        self.keep_instead(vec![started, self.event().clone()]);
+        self.keep_in_residue();
+        self.replace_in_residue(vec![started, self.event().clone()]);
     }
 
-    /// Returns the text that replaces what was told of a message.
+    /// Puts a replaced text into the residue. A message that needs an id and was not shown yet begins with it.
+    pub(super) fn keep_replacement(&self, finished: &TextFinished, content: &str) {
+        self.keep_in_residue();
+        if self.shown.awaits_first_frame(&finished.message_id) {
+            let message_id = finished.message_id.clone();
+            let delta = TextDelta { message_id, content: content.to_owned(), ..Default::default() };
+            let delta = Event { body: delta.into(), extra: Extra::default(), ..self.event().clone() };
+            let end = TextFinished { content: None, ..finished.clone() };
+            self.replace_in_residue(vec![delta, Event { body: end.into(), ..self.event().clone() }]);
+        }
+    }
+
+    /// Returns the content that replaces what was shown of a message.
     pub(super) fn replacement<'f>(&self, finished: &'f TextFinished) -> Option<&'f str> {
-        let told = self.track.text(&finished.message_id).map(|text| text.digest);
+        let told = self.shown.text(&finished.message_id).map(|text| text.digest);
         finished.content.as_deref().filter(|content| told != Some(Digest::of(content)))
     }
 
-    /// Returns whether other events stand in the event's residue.
-    pub(super) fn has_stand_in(&self) -> bool {
-        !self.stand_in.borrow().is_empty()
+    /// Returns true if other events replace the event in its residue.
+    pub(super) fn has_replacement_events(&self) -> bool {
+        !self.residue_events.borrow().is_empty()
     }
 
-    /// Makes the residue of a run's end tell the tokens that its native form sums up.
+    /// Puts a run's end into the residue with the tokens that its native form sums up.
     pub(super) fn keep_usage(&self) {
-        let ends = self.event().body.is_terminal() && !self.own;
-        let Some(tokens) = self.track.usage.filter(|_| ends) else { return };
+        let ends = self.event().body.is_terminal() && !self.same_dialect;
+        let Some(tokens) = self.shown.usage.filter(|_| ends) else { return };
         let mut event = self.event().clone();
         let summary = match &mut event.body {
             Body::RunCompleted(completed) => &mut completed.summary,
@@ -344,38 +360,38 @@ impl Turn<'_> {
         summary.prompt_tokens = Some(tokens.prompt);
         summary.completion_tokens = Some(tokens.completion);
         summary.total_tokens = Some(tokens.total);
-        self.keep_instead(vec![event]);
+        self.replace_in_residue(vec![event]);
     }
 
-    /// Keeps what a result loses where the document has one text for result and error.
+    /// Puts a result into the residue where a document with one field for result and error loses a part of it.
     pub(super) fn keep_result_beside_error(&self, finished: &ToolFinished) {
         if finished.status == ToolStatus::Partial || (finished.result.is_some() && finished.error.is_some()) {
-            self.keep_whole();
+            self.keep_in_residue();
         }
     }
 
-    /// Keeps a result that the document has as an object and the source has not, with what else its frame says.
+    /// Puts a result into the residue that is an object in the document and another value in the source.
     pub(super) fn keep_result_kind(&self, finished: &ToolFinished, said: ToolFinished) {
         let is_object = finished.result.as_ref().is_none_or(Json::is_object);
         if finished.status == ToolStatus::Partial {
-            self.keep_whole();
-        } else if !is_object && !self.own {
+            self.keep_in_residue();
+        } else if !is_object && !self.same_dialect {
             self.keep_result(said);
         }
     }
 
-    /// Keeps a result as its frame says it, with the tool's name that its call tells.
+    /// Puts a result into the residue as its frame has it, with the tool's name of its call.
     pub(super) fn keep_result(&self, said: ToolFinished) {
-        self.keep_whole();
-        let call = self.track.call(&said.call_id);
+        self.keep_in_residue();
+        let call = self.shown.call(&said.call_id);
         let name = call.map(|call| call.name.clone()).or(said.name.clone());
         let body = ToolFinished { name, ..said }.into();
-        self.keep_instead(vec![Event { body, extra: Extra::default(), ..self.event().clone() }]);
+        self.replace_in_residue(vec![Event { body, extra: Extra::default(), ..self.event().clone() }]);
     }
 
-    /// Writes a result where the document has an object: any other value stands in one, as `value`.
+    /// Writes a result as an object, any other value as the `value` of one.
     pub(super) fn write_object_result(&self, object: &mut ObjectWriter<'_>, result: &Json) {
-        if self.own || result.is_object() {
+        if self.same_dialect || result.is_object() {
             return object.json("result", result);
         }
         let mut wrapped = object.object("result");
@@ -383,32 +399,32 @@ impl Turn<'_> {
         wrapped.end();
     }
 
-    /// Returns whether the next native frame carries a residue.
+    /// Returns true if the next native frame carries a residue.
     pub(super) fn has_residue(&self) -> bool {
         self.residue.get() != Residue::None
     }
 
     /// Writes the residue, if one is due, into the object that carries it.
     pub(super) fn write_residue(&self, object: &mut ObjectWriter<'_>) {
-        let stand_in = self.stand_in.borrow();
+        let residue_events = self.residue_events.borrow();
         let events = match self.residue.get() {
             Residue::None => return,
-            Residue::Event if stand_in.is_empty() => std::slice::from_ref(self.event()),
-            Residue::Event => &stand_in,
-            Residue::Told => &[],
+            Residue::Event if residue_events.is_empty() => std::slice::from_ref(self.event()),
+            Residue::Event => &residue_events,
+            Residue::Empty => &[],
         };
         object.array("runwire", events, |out, event| {
             let mut object = ObjectWriter::begin(out);
             event.write(&mut object);
             object.end();
         });
-        self.residue.set(Residue::Told);
+        self.residue.set(Residue::Empty);
     }
 
     /// Writes a frame that represents no event: without the source's own fields, and with an empty residue
     /// where residues are exact.
     pub(super) fn beside_event(&self, write: impl FnOnce()) {
-        let due = self.residue.replace(if self.exact { Residue::Told } else { Residue::None });
+        let due = self.residue.replace(if self.exact { Residue::Empty } else { Residue::None });
         self.without_own(write);
         self.residue.set(due);
     }
@@ -422,37 +438,37 @@ impl Turn<'_> {
 
     /// Returns the record's entries before and after this one.
     pub(super) fn neighbours(&self) -> (&[Entry], &[Entry]) {
-        let (before, rest) = self.record.entries.split_at(self.place.index as usize);
+        let (before, rest) = self.record.entries.split_at(self.position.index as usize);
         (before, rest.get(1..).unwrap_or_default())
     }
 
-    /// Returns whether the event ends a text before the record adds another one: a whole that is new.
+    /// Returns true if the event ends a text and the record then adds another one: a whole text that is new.
     pub(super) fn ends_before_addition(&self) -> bool {
         let is_piece = |entry: &Entry| matches!(entry.event.body, Body::TextDelta(_));
         matches!(self.event().body, Body::TextFinished(_)) && self.neighbours().1.iter().any(is_piece)
     }
 
-    /// Returns what the source said in its own dialect and the model has no field for, where that is written.
+    /// Returns a field of the source's frame that the model does not know, if the frame shows it.
     pub(super) fn own_field(&self, name: &str) -> Option<&Json> {
-        self.event().extra.get(name).filter(|_| self.own && !self.bare.get())
+        self.event().extra.get(name).filter(|_| self.same_dialect && !self.bare.get())
     }
 
-    /// Writes, in its own dialect, what the source said beyond its document in one object of the envelope.
+    /// Writes the unknown fields of the source's frame that belong to one object, in the source's own dialect.
     ///
-    /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.
-    pub(super) fn write_own(&self, place: &str, object: &mut ObjectWriter<'_>) {
-        if !self.own || self.bare.get() {
+    /// The prefix (`metadata.`) names the object of the envelope; an empty one is the payload.
+    pub(super) fn write_own_fields(&self, prefix: &str, object: &mut ObjectWriter<'_>) {
+        if !self.same_dialect || self.bare.get() {
             return;
         }
         for (name, value) in self.event().extra.iter() {
-            match name.strip_prefix(place) {
-                Some(name) if !place.is_empty() || !is_placed(name) => object.json(name, value),
+            match name.strip_prefix(prefix) {
+                Some(name) if !prefix.is_empty() || !has_prefix(name) => object.json(name, value),
                 _ => {}
             }
         }
     }
 
-    /// Writes the members of an object of the source's envelope, but for those that are stamped anew.
+    /// Writes the members of an object of the source's envelope, except those that are replaced.
     pub(super) fn write_rest(&self, object: &mut ObjectWriter<'_>, source: &Object<'_>, stamped: &[&str]) {
         for (name, raw) in source.fields() {
             let is_ours = stamped.contains(&name) || (name == "runwire" && self.has_residue());
@@ -462,7 +478,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Returns whether the reader wants to see the event where only an extension slot can tell it.
+    /// Returns true if the reader's options show the event in an extension slot.
     pub(super) fn shows_slot(&self) -> bool {
         match self.slots {
             Slots::All => true,
@@ -471,10 +487,10 @@ impl Turn<'_> {
         }
     }
 
-    /// Returns whether the event is a question, an answer, a suspension or a person's word.
+    /// Returns true for an interaction, its answer, a suspension, a resumption and a person's text.
     fn is_ask(&self) -> bool {
         let is_person = |role: Option<&str>| role == Some("user");
-        let is_persons = |id: &str| self.track.text(id).is_some_and(|text| is_person(text.role.as_deref()));
+        let is_persons = |id: &str| self.shown.text(id).is_some_and(|text| is_person(text.role.as_deref()));
         match &self.event().body {
             Body::InteractionRequested(_) | Body::InteractionResolved(_) => true,
             Body::RunSuspended(_) | Body::RunResumed(_) => true,
@@ -485,20 +501,20 @@ impl Turn<'_> {
         }
     }
 
-    /// Returns whether a call's id was minted by us: in its own dialect the frame had none.
+    /// Returns true if a call's id was minted here, so that a frame of its own dialect has none.
     pub(super) fn is_own_minted(&self, call_id: &str) -> bool {
-        self.own && looks_minted(call_id, &self.ids.run) && self.event().extra.get(CALL_ID).is_none()
+        self.same_dialect && looks_minted(call_id, &self.ids.run) && self.event().extra.get(CALL_ID).is_none()
     }
 
-    /// Says that nothing in the event's further frames is an event of its own.
-    pub(super) fn told_before(&self) {
+    /// Empties the residues of the event's further frames: they show no event of their own.
+    pub(super) fn mark_shown(&self) {
         if self.full {
-            self.residue.set(Residue::Told);
+            self.residue.set(Residue::Empty);
         }
     }
 
-    /// Says that a slot tells the event itself, so that no residue has to.
-    pub(super) fn told_in_slot(&self) {
+    /// Drops the residue, because a slot carries the event.
+    pub(super) fn drop_residue(&self) {
         self.residue.set(Residue::None);
     }
 
@@ -519,10 +535,10 @@ impl Encoder {
         let state = State::new(dialect);
         let ids = Ids { thread: thread_id.into(), run: run_id.into() };
         let options = options.into();
-        Self { dialect, options, ids, first_seq: 0, in_thread: false, track: Track::default(), state }
+        Self { dialect, options, ids, first_seq: 0, in_thread: false, shown: ShownState::default(), state }
     }
 
-    /// Says whether the frames stand in a stream of the whole thread, rather than of the run alone.
+    /// Sets whether the frames are part of a stream of the whole thread, rather than of the run alone.
     ///
     /// Loom's `event_id` then grows over the runs. The state is the same either way.
     #[must_use]
@@ -535,14 +551,14 @@ impl Encoder {
         self.dialect
     }
 
-    /// Returns whether the frame of an event says that it is the first piece of a continuation.
+    /// Returns true for the first piece of a continuation that its frame marks as one.
     pub(crate) fn begins_continuation(&self, event: &Event) -> bool {
         let Body::TextDelta(delta) = &event.body else { return false };
-        self.dialect.spec().has_unnamed_pieces && self.track.begins_continuation(&delta.message_id)
+        self.dialect.spec().has_unnamed_pieces && self.shown.begins_continuation(&delta.message_id)
     }
 
     /// Adds the frames that a record becomes.
-    pub fn step(&mut self, record: &Record, earlier: &dyn Earlier, out: &mut Frames) {
+    pub fn step(&mut self, record: &Record, history: &dyn History, out: &mut Frames) {
         if self.first_seq == 0 {
             self.first_seq = record.seq;
         }
@@ -550,54 +566,57 @@ impl Encoder {
             true => self.first_seq.saturating_sub(1).saturating_mul(ORDER_STEP),
             false => 0,
         };
-        let own = record.dialect == Some(self.dialect);
+        let same_dialect = record.dialect == Some(self.dialect);
+        if same_dialect {
+            self.shown.source_time = record.source_time.or(self.shown.source_time);
+        }
         let EncoderOptions { fidelity, slots } = self.options;
         let full = fidelity == Fidelity::Full && self.dialect.has_extensions();
         for (index, entry) in record.entries.iter().enumerate() {
-            let place = Place { seq: record.seq, index: index as u32 };
-            self.track.before(&entry.event, place, record.at);
+            let position = EventPosition { seq: record.seq, index: index as u32 };
+            self.shown.before_event(&entry.event, position, record.at);
             let scrubbed = self.state.dialect().scrub(&entry.event);
-            let scrubbed = scrubbed.map(|event| Entry { event, by: entry.by });
+            let scrubbed = scrubbed.map(|event| Entry { event, origin: entry.origin });
             let entry = scrubbed.as_ref().unwrap_or(entry);
-            // Where a dialect knows no subagents, what happens in one is told exactly; but tokens are summed.
+            // A dialect without subagents carries their events exactly; tokens are summed.
             let apart = entry.event.subagent_run_id.is_some() && !matches!(entry.event.body, Body::Usage(_));
             let exact = full || (apart && !self.state.dialect().knows_subagents());
             let residue = Cell::new(if exact { Residue::Event } else { Residue::None });
-            let track = &self.track;
-            let (stand_in, bare) = (RefCell::default(), Cell::default());
+            let shown = &self.shown;
+            let (residue_events, bare) = (RefCell::default(), Cell::default());
             let ids = &self.ids;
-            let turn = Turn {
+            let context = EncodeContext {
                 record,
                 entry,
-                place,
+                position,
                 ids,
-                track,
-                earlier,
+                shown,
+                history,
                 order_base,
-                own,
+                same_dialect,
                 full,
                 slots,
                 exact,
                 residue,
-                stand_in,
+                residue_events,
                 bare,
             };
             let dialect = self.state.dialect();
-            if turn.is_silent() && !dialect.shows_implied(&turn) {
+            if context.is_silent() && !dialect.shows_implied(&context) {
                 let order = dialect.order().map(|order| *order);
-                dialect.event(&turn, &mut Frames::default());
+                dialect.event(&context, &mut Frames::default());
                 if let (Some(order), Some(now)) = (order, dialect.order()) {
                     *now = order;
                 }
             } else {
                 let before = out.len();
-                dialect.event(&turn, out);
+                dialect.event(&context, out);
                 if exact && out.len() == before {
-                    dialect.slot(&turn, out);
+                    dialect.slot(&context, out);
                 }
             }
-            let chunks = self.state.dialect().tells_chunks();
-            self.track.after(&entry.event, chunks);
+            let chunks = self.state.dialect().streams_arguments();
+            self.shown.after_event(&entry.event, chunks);
         }
     }
 }

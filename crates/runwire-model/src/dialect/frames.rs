@@ -46,7 +46,7 @@ impl Frames {
         self.ends.push((self.bytes.len(), name));
     }
 
-    /// Takes out the frames after the first `at`.
+    /// Removes the frames after the first `at`.
     pub(crate) fn split_off(&mut self, at: usize) -> Self {
         let from = at.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |(end, _)| *end);
         let mut ends = self.ends.split_off(at.min(self.ends.len()));

@@ -1,54 +1,77 @@
 //! The dialects: each a protocol's vocabulary and envelope, translated to the canonical events and back.
 //!
-//! A dialect is one folder that reads like its document, and one line of the registry. What all of them share stands
-//! here and in three neighbours: [`weave`](Weave) (which message, call or step a frame means), `track` (what a reader
-//! has been shown so far) and `frames` (where encoders write to).
+//! A dialect is one folder that reads like its document, and one line of the registry. Shared code is here and in three
+//! neighbours: [`record_builder`](RecordBuilder) (the record of a decoded frame), `shown_state` (what a reader has been
+//! shown of a run) and `frames` (the output of encoders).
 
-mod ag_ui;
-mod agio;
+#[macro_use]
+mod registry;
 mod decode;
 mod detect;
-mod easyflow_chat;
+pub mod document;
 mod encode;
 mod frames;
-mod loom;
-mod loom_export;
-mod registry;
-mod runwire;
-mod social_app;
-mod streaming_engine;
-mod text;
-mod track;
-mod weave;
+mod record_builder;
+mod shown_state;
 
-pub(crate) use ag_ui::{Mirror, are_messages};
-pub use decode::{DecodeError, Decoder, DecoderState, Envelope, Opened};
-pub use detect::{Ambiguous, detect};
+/// Declares the module of each line of the registry; the second form of a dialect is in the folder of the first.
+macro_rules! declare_modules {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident $(:: $inner:ident)?,)*) => {
+        $(declare_modules!(@one $module $($inner)?);)*
+    };
+    (@one $module:ident) => { mod $module; };
+    (@one $module:ident $inner:ident) => {};
+}
+with_dialects!(declare_modules);
+
+pub use decode::{DecodeError, Decoder, DecoderState, Envelope, OpenedFrame};
+pub use detect::{AmbiguousDialect, detect};
 pub use encode::{Encoder, EncoderOptions, FRAME_BITS, Fidelity, Slots};
 pub use frames::Frames;
-pub use loom::SESSION_ID;
+pub use record_builder::RecordBuilder;
 pub use registry::{AgentStart, Dialect, Ending, StartRequest};
-pub use weave::Weave;
 
 use crate::event::ErrorInfo;
 use crate::json::{Json, ObjectWriter};
 use crate::time::Timestamp;
 
-/// Returns the time that a frame shows: the producer's own in its own dialect, else when it was written.
-fn shown_time(turn: &encode::Turn<'_>) -> Timestamp {
-    turn.record.source_time.filter(|_| turn.own).unwrap_or(turn.record.at)
+/// Extension field of `run.started`: the `session_id` of the run, where it is not the thread's id.
+pub const SESSION_ID: &str = "own.session_id";
+
+/// Returns the time that a frame shows: the producer's own in its own dialect, or that of the frame before where it
+/// cannot be read, else when it was written.
+fn shown_time(context: &encode::EncodeContext<'_>) -> Timestamp {
+    context.shown.source_time.filter(|_| context.same_dialect).unwrap_or(context.record.at)
 }
 
-/// Returns whether a value of the agent's own has the form of an extension slot.
+/// Returns true for a custom value of an agent that has the form of an extension slot.
 fn looks_like_slot(value: &Json) -> bool {
     crate::json::Object::of_json(value).is_some_and(|object| object.has("runwire"))
 }
 
-/// What an approval asks for where the dialect has only forms.
+/// Returns true for messages that front ends accept.
+pub(crate) fn are_messages(messages: &Json) -> bool {
+    let Ok(serde_json::Value::Array(items)) = messages.to_value() else { return false };
+    items.iter().all(|message| {
+        let text = |key: &str| message[key].is_string();
+        let content = &message["content"];
+        let fits = match message["role"].as_str() {
+            Some("developer" | "system" | "reasoning") => content.is_string(),
+            Some("user") => content.is_string() || content.is_array(),
+            Some("assistant") => content.is_string() || message.get("content").is_none(),
+            Some("tool") => (content.is_string() || content.is_array()) && text("toolCallId"),
+            Some("activity") => content.is_object() && text("activityType"),
+            _ => false,
+        };
+        fits && text("id")
+    })
+}
+
+/// Schema of an approval in dialects that have only forms.
 const APPROVAL_SCHEMA: &str =
     r#"{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}}}"#;
 
-/// Returns whether a schema asks for a boolean `approved`, which makes the question an approval.
+/// Returns true for a schema with a boolean `approved`, which makes a form an approval.
 fn asks_for_approval(schema: &Json) -> bool {
     use crate::json::Object;
     let properties = Object::of_json(schema).and_then(|schema| Object::of(schema.get("properties")?));

@@ -1,28 +1,28 @@
 //! The dialects that Runwire speaks, one line each.
 //!
-//! All that is particular to a dialect stands in its own folder: a [`Spec`], and an `Encoder`. Everything else in the
+//! All that is particular to a dialect is in its own folder: a [`Spec`], and an `Encoder`. Everything else in the
 //! workspace asks [`Dialect`] for it.
 
 use serde::{Deserialize, Serialize};
 
-use super::decode::{DecodeError, DecoderState, Envelope, Opened};
-use super::{
-    Weave, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine, text,
-};
+use super::decode::{DecodeError, DecoderState, Envelope, OpenedFrame};
+use super::document::DocumentRules;
+use super::{EncoderOptions, Frames, RecordBuilder};
+use crate::attach::AttachSnapshot;
 use crate::json::{FieldError, Object};
 
 /// Passes the list of dialects to a macro: variant, and module with its `SPEC` and `Encoder`.
 ///
-/// A line's place is stored (records, run states and checkpoints hold it), so new ones go to the end.
+/// The position of a line is stored (in records, run states and checkpoints), so new lines go to the end.
 macro_rules! with_dialects {
     ($callback:ident) => {
         $callback! {
-            /// The canonical model as JSON.
+            /// The canonical events as JSON.
             Runwire => runwire,
             /// Loom's streaming output, type and payload.
             Loom => loom,
             /// Loom's single-key export form.
-            LoomExport => loom_export,
+            LoomExport => loom::export,
             /// StreamingEngine's events.
             StreamingEngine => streaming_engine,
             /// Agio's events.
@@ -38,9 +38,8 @@ macro_rules! with_dialects {
         }
     };
 }
-pub(super) use with_dialects;
 
-/// What is particular to a dialect, apart from its encoder.
+/// Properties of a dialect, apart from its encoder.
 pub(super) struct Spec {
     /// Name on the command line and in requests.
     pub(super) name: &'static str,
@@ -54,23 +53,52 @@ pub(super) struct Spec {
     pub(super) schema: &'static str,
     /// Section of its document about frames as such.
     pub(super) frames_section: &'static str,
-    /// Whether readers may attach to a run's present state instead of replaying it.
+    /// Rules of its document beyond the schema.
+    pub(super) document: DocumentRules,
+    /// Whether readers may attach to a snapshot of a run instead of replaying it.
     pub(super) offers_attach: bool,
-    /// Whether pieces of a text carry no id, so that the first piece of a continuation has to say what it is.
+    /// Whether pieces of a text carry no id, so that the first piece of a continuation must be marked.
     pub(super) has_unnamed_pieces: bool,
     /// Whether frames can carry extension slots and residues, so that `fidelity` and `slots` matter.
     pub(super) has_extensions: bool,
+    /// Properties that few dialects have.
+    pub(super) quirks: Quirks,
 }
 
-/// How the frames of a dialect are read.
+/// Properties that few dialects have.
+pub(super) struct Quirks {
+    /// Whether the run's id is the thread's where a frame names no thread.
+    pub(super) run_stands_for_thread: bool,
+    /// Whether runs side by side have sessions of their own.
+    pub(super) has_run_sessions: bool,
+    /// Whether an SSE keep-alive is a comment and nothing else.
+    pub(super) has_bare_keep_alive: bool,
+    /// Returns whether a frame ends a response: readers of a run stop there, though the run may go on.
+    pub(super) ends_response: Option<fn(&[u8]) -> bool>,
+    /// Writes the snapshot for readers that attach, if an encoder over the snapshot's records is not enough.
+    pub(super) write_attach: Option<fn(&AttachSnapshot, EncoderOptions) -> Frames>,
+}
+
+impl Quirks {
+    pub(super) const NONE: Self = Self {
+        run_stands_for_thread: false,
+        has_run_sessions: false,
+        has_bare_keep_alive: false,
+        ends_response: None,
+        write_attach: None,
+    };
+}
+
+/// How the frames of a dialect are read; all of it is in the dialect's folder.
 pub(super) struct Read {
     /// Reads a frame's envelope; the SSE event name is given too.
     pub(super) open: fn(&mut Object<'_>, Option<&str>) -> Result<Envelope, FieldError>,
-    /// Weaves a frame into its run.
-    pub(super) decode: fn(&mut DecoderState, Opened<'_>, &mut Weave<'_>) -> Result<(), DecodeError>,
+    /// Adds the events of a frame to its record.
+    pub(super) decode:
+        fn(&mut DecoderState, OpenedFrame<'_>, &mut RecordBuilder<'_>) -> Result<(), DecodeError>,
     /// Rules that recognise a first frame.
     pub(super) detect: &'static [Rule],
-    /// Returns how a frame says that its run ends, if it does.
+    /// Returns the outcome of the run that a frame ends, if it ends one.
     pub(super) ending: fn(&Object<'_>, Option<&str>) -> Option<Ending>,
     /// The dialect that a stream turns out to be by one of its later frames.
     pub(super) refinement: Option<Refinement>,
@@ -117,7 +145,7 @@ pub enum StartRequest {
     Nested(fn(&AgentStart<'_>) -> serde_json::Value),
 }
 
-/// What the fields of a request that starts an agent are made of.
+/// Values for the fields of a request that starts an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentStart<'a> {
     /// Id of the thread.
@@ -130,7 +158,7 @@ pub struct AgentStart<'a> {
     pub message: Option<&'a str>,
 }
 
-/// How a frame says that its run ends.
+/// Outcome of the run that a frame ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It is over, with any outcome.
@@ -140,7 +168,7 @@ pub enum Ending {
 }
 
 macro_rules! define_dialects {
-    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
+    ($($(#[$doc:meta])* $variant:ident => $($module:ident)::+,)*) => {
         /// A protocol that Runwire speaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
@@ -154,7 +182,7 @@ macro_rules! define_dialects {
 
             pub(super) const fn spec(self) -> &'static Spec {
                 match self {
-                    $(Self::$variant => &$module::SPEC,)*
+                    $(Self::$variant => &super::$($module)::+::SPEC,)*
                 }
             }
         }
@@ -241,9 +269,49 @@ impl Dialect {
         self.spec().frames_section
     }
 
-    /// Returns whether readers may attach to a run's present state instead of replaying it.
+    /// Returns the rules of the dialect's document beyond the schema.
+    pub fn document(self) -> &'static DocumentRules {
+        &self.spec().document
+    }
+
+    /// Returns the dialect that a stream of this one may turn out to be by a later frame.
+    pub fn refinement(self) -> Option<Self> {
+        Some(self.spec().read.as_ref()?.refinement?.dialect)
+    }
+
+    /// Returns true if readers may attach to a snapshot of a run instead of replaying it.
     pub fn offers_attach(self) -> bool {
         self.spec().offers_attach
+    }
+
+    /// Returns the dialect's own writer of attach snapshots.
+    pub(crate) fn attach_writer(self) -> Option<fn(&AttachSnapshot, EncoderOptions) -> Frames> {
+        self.spec().quirks.write_attach
+    }
+
+    /// Returns true if the run's id is the thread's where a frame names no thread.
+    pub fn run_stands_for_thread(self) -> bool {
+        self.spec().quirks.run_stands_for_thread
+    }
+
+    /// Returns true if runs side by side have sessions of their own ([`SESSION_ID`](super::SESSION_ID)).
+    pub fn has_run_sessions(self) -> bool {
+        self.spec().quirks.has_run_sessions
+    }
+
+    /// Returns whether an SSE keep-alive is a comment and nothing else.
+    pub fn has_bare_keep_alive(self) -> bool {
+        self.spec().quirks.has_bare_keep_alive
+    }
+
+    /// Returns whether readers of a run stop at the end of a response, though the run may go on.
+    pub fn has_responses(self) -> bool {
+        self.spec().quirks.ends_response.is_some()
+    }
+
+    /// Returns whether a frame ends a response.
+    pub fn ends_response(self, frame: &[u8]) -> bool {
+        self.spec().quirks.ends_response.is_some_and(|ends| ends(frame))
     }
 
     /// Returns whether frames can carry extension slots and residues.
@@ -261,7 +329,7 @@ impl Dialect {
         self.spec().read.as_ref().map(|read| read.start)
     }
 
-    /// Returns how a frame says that its run ends, if it does.
+    /// Returns the outcome of the run that a frame ends, if it ends one.
     pub fn ending(self, name: Option<&str>, frame: &Object<'_>) -> Option<Ending> {
         self.spec().read.as_ref().and_then(|read| (read.ending)(frame, name))
     }

@@ -15,6 +15,11 @@ pub(super) struct Input {
 }
 
 impl Input {
+    /// Returns the number of bytes that were not taken.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
     /// Adds bytes; ranges that were taken before are no longer valid.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.ended {
@@ -30,7 +35,7 @@ impl Input {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Says that no bytes follow.
+    /// Marks the end of the input.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
@@ -58,12 +63,12 @@ impl Input {
         true
     }
 
-    /// Shows the bytes that are not yet taken.
+    /// Returns the bytes that were not taken yet.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    /// Takes bytes from the front and tells where they stay until the next push.
+    /// Takes bytes from the front and returns their range, valid until the next push.
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let from = self.start;
         self.start += count;
@@ -71,12 +76,12 @@ impl Input {
         from..self.start
     }
 
-    /// Takes everything.
+    /// Takes all bytes.
     pub(super) fn take_all(&mut self) -> Range<usize> {
         self.take(self.rest().len())
     }
 
-    /// Shows bytes that were taken since the last push.
+    /// Returns bytes that were taken since the last push.
     pub(super) fn taken(&self, range: Range<usize>) -> &[u8] {
         &self.bytes[range]
     }

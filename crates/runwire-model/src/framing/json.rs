@@ -3,30 +3,29 @@
 use std::ops::Range;
 
 use super::input::Input;
-use super::{Frame, FramingError, is_space};
+use super::{END_MARK, Frame, FramingError, is_space};
 use crate::limits;
 
 /// Cuts values.
 ///
-/// Only so much JSON is understood as it takes to know where a value ends: strings, their escapes, and
-/// how deep the brackets are. Whether a value is right, and an object, its decoder says. What stands
-/// between the values is checked here, and a fault there is the end: where the next value begins would
-/// be a guess.
+/// Parses only as much JSON as it takes to find where a value ends: strings, their escapes, and the depth of brackets.
+/// The decoder checks that a value is valid and an object. Bytes between the values are checked here, and an error
+/// there is final: where the next value begins would be a guess. An end mark is skipped: it is no array.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    place: Place,
+    position: ArrayPosition,
     /// The value that has begun.
     value: Option<Value>,
-    /// Bytes of the input that belong to the value, as far as it has been read.
+    /// Bytes of the value that were scanned.
     scanned: usize,
     newlines: u64,
     /// The last byte read was no newline.
     mid_line: bool,
 }
 
-/// Where in the stream the next byte stands that belongs to no frame.
+/// Position of the next byte that belongs to no frame.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ArrayPosition {
     #[default]
     Outside,
     AfterBracket,
@@ -41,7 +40,7 @@ struct Value {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// The value was too long: its end is looked for, its bytes are gone.
+    /// Whether the value was too long: its bytes were dropped, and its end is searched for.
     skipped: bool,
 }
 
@@ -74,6 +73,17 @@ impl Values {
             let Some(&byte) = input.rest().first() else {
                 return if input.has_ended() { self.unclosed().map(Err) } else { None };
             };
+            if self.position == ArrayPosition::Outside && byte == b'[' {
+                let rest = input.rest();
+                if rest.starts_with(END_MARK) {
+                    self.mid_line = true;
+                    input.take(END_MARK.len());
+                    continue;
+                }
+                if END_MARK.starts_with(rest) && !input.has_ended() {
+                    return None;
+                }
+            }
             if let Err(problem) = self.step(byte, input) {
                 return Some(Err(FramingError::NotJson { line: self.newlines + 1, problem }));
             }
@@ -89,18 +99,18 @@ impl Values {
 
     /// Goes past a bracket or a comma, or begins a value.
     fn step(&mut self, byte: u8, input: &mut Input) -> Result<(), &'static str> {
-        self.place = match (self.place, byte) {
-            (Place::Outside, b'[') => Place::AfterBracket,
-            (Place::AfterBracket | Place::AfterElement, b']') => Place::Outside,
-            (Place::AfterElement, b',') => Place::AfterComma,
-            (Place::AfterElement, _) => return Err("after an element, `,` or `]` is expected"),
+        self.position = match (self.position, byte) {
+            (ArrayPosition::Outside, b'[') => ArrayPosition::AfterBracket,
+            (ArrayPosition::AfterBracket | ArrayPosition::AfterElement, b']') => ArrayPosition::Outside,
+            (ArrayPosition::AfterElement, b',') => ArrayPosition::AfterComma,
+            (ArrayPosition::AfterElement, _) => return Err("after an element, `,` or `]` is expected"),
             (_, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
                 self.value = Some(Value::begin(byte, self.newlines + 1));
                 return Ok(());
             }
-            (Place::Outside, _) => return Err("an object or an array of objects is expected"),
-            (Place::AfterBracket, _) => return Err("an element or `]` is expected"),
-            (Place::AfterComma, _) => return Err("after a comma, an element is expected"),
+            (ArrayPosition::Outside, _) => return Err("an object or an array of objects is expected"),
+            (ArrayPosition::AfterBracket, _) => return Err("an element or `]` is expected"),
+            (ArrayPosition::AfterComma, _) => return Err("after a comma, an element is expected"),
         };
         self.mid_line = true;
         input.take(1);
@@ -115,8 +125,8 @@ impl Values {
         let range = if whole || skipped { input.take(std::mem::take(&mut self.scanned)) } else { 0..0 };
         if !whole {
             self.value = Some(value);
-        } else if self.place != Place::Outside {
-            self.place = Place::AfterElement;
+        } else if self.position != ArrayPosition::Outside {
+            self.position = ArrayPosition::AfterElement;
         }
         if skipped && !skipped_before {
             Read::Error(FramingError::TooLong { line })
@@ -130,7 +140,7 @@ impl Values {
         }
     }
 
-    /// Reads as much of the value as there is, and tells whether that is all of it.
+    /// Scans the available part of the value, and returns true at its end.
     fn scan_value(&mut self, value: &mut Value, input: &Input) -> bool {
         let new = &input.rest()[self.scanned..];
         let end = value.find_end(new);
@@ -138,12 +148,13 @@ impl Values {
         self.count_lines(read);
         self.scanned += read.len();
         // Nothing but the end of the stream can end a last number that stands alone.
-        end.is_some() || (input.has_ended() && value.scalar && self.place == Place::Outside)
+        end.is_some() || (input.has_ended() && value.scalar && self.position == ArrayPosition::Outside)
     }
 
     fn unclosed(&self) -> Option<FramingError> {
         let problem = "the stream ends before the array is closed";
-        (self.place != Place::Outside).then(|| FramingError::NotJson { line: self.begun(), problem })
+        (self.position != ArrayPosition::Outside)
+            .then(|| FramingError::NotJson { line: self.begun(), problem })
     }
 
     fn count_lines(&mut self, bytes: &[u8]) {
@@ -154,7 +165,7 @@ impl Values {
     }
 }
 
-/// What came of reading on in a value.
+/// Result of reading on in a value.
 enum Read {
     Frame(Range<usize>, u64),
     /// The end of a value that was reported before.
@@ -169,7 +180,7 @@ impl Value {
         Self { line, scalar, depth: 0, in_string: false, escaped: false, skipped: false }
     }
 
-    /// Reads on in the value and tells where it ends, if it does.
+    /// Scans on in the value and returns where it ends, if it does.
     fn find_end(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.scalar {
             return bytes.iter().position(|byte| is_space(*byte) || b",:[]{}\"".contains(byte));
@@ -184,7 +195,7 @@ impl Value {
         None
     }
 
-    /// Reads to the end of the string, or past its next escape, and tells how far.
+    /// Scans to the end of the string, or past its next escape, and returns how far.
     fn read_string(&mut self, bytes: &[u8]) -> usize {
         if std::mem::take(&mut self.escaped) {
             return 1;
@@ -241,6 +252,16 @@ mod tests {
             values("{\"a\":1}{\"b\":2}\n[{}]\n[]{}"),
             [frame("{\"a\":1}", 1), frame("{\"b\":2}", 1), frame("{}", 2), frame("{}", 3)]
         );
+    }
+
+    #[test]
+    fn an_end_mark_is_passed_over() {
+        assert_eq!(values("[DONE]"), []);
+        assert_eq!(values(" [DONE]\n"), []);
+        assert_eq!(values("{}\n[DONE]\n{}"), [frame("{}", 1), frame("{}", 3)]);
+        let problem = "an element or `]` is expected";
+        assert_eq!(values("[DON]"), [not_json(1, problem)]);
+        assert_eq!(values("[ DONE]"), [not_json(1, problem)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! How frames are cut in a byte stream, and how they are written into one.
+//! Cuts byte streams into frames, and writes frames into streams.
 //!
-//! A framing knows where a frame begins and ends and nothing of what it means: dialects read
-//! [`Frame::data`], and nothing passes between the two but the frame's name, which SSE alone carries.
+//! A framing knows where a frame begins and ends and nothing of its meaning: dialects read [`Frame::data`], and the
+//! only other thing that passes between the two is the frame's name, which SSE alone carries.
 //!
 //! | framing | a frame is | signs of life |
 //! |---|---|---|
@@ -17,6 +17,7 @@ mod json;
 mod ndjson;
 mod sse;
 
+use crate::ErrorCode;
 use crate::limits;
 use input::Input;
 
@@ -50,7 +51,7 @@ impl Framing {
 
     /// Guesses the framing from the first bytes of a stream; `None` asks for more of them.
     ///
-    /// What resembles nothing is taken for NDJSON, whose decoder then names the bad line.
+    /// A stream that fits no framing counts as NDJSON, whose decoder then reports the bad line.
     ///
     /// ```
     /// use runwire_model::framing::Framing;
@@ -76,12 +77,14 @@ impl Framing {
     }
 }
 
+const END_MARK: &[u8] = b"[DONE]";
+
 /// Returns whether data is `[DONE]`, the end mark that many SSE servers write after their last event: it is no frame.
 pub fn is_end_mark(data: &[u8]) -> bool {
-    data.trim_ascii() == b"[DONE]"
+    data.trim_ascii() == END_MARK
 }
 
-/// A frame, as it stands in the stream.
+/// A frame of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The name that SSE carries as `event:`.
@@ -107,7 +110,7 @@ pub enum FramingError {
         /// The line of the name.
         line: u64,
     },
-    /// The values are not strung together as JSON has it, so that nobody knows where the next begins.
+    /// The values are not separated as in JSON, so the beginning of the next one is unknown.
     #[error("this is not JSON: {problem}")]
     NotJson {
         /// The line of the fault.
@@ -126,10 +129,10 @@ impl FramingError {
     }
 
     /// Returns the stable code of the fault.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::TooLong { .. } | Self::NameTooLong { .. } => "frame_too_long",
-            Self::NotJson { .. } => "not_json",
+            Self::TooLong { .. } | Self::NameTooLong { .. } => ErrorCode::FrameTooLong,
+            Self::NotJson { .. } => ErrorCode::NotJson,
         }
     }
 
@@ -200,13 +203,18 @@ impl Unframer {
         }
     }
 
-    /// Says that no bytes follow.
+    /// Marks the end of the stream.
     ///
     /// Producers are cut off, and nothing may be lost silently: a last line without its line end and
     /// an SSE event without its blank line are frames like any other, and a JSON array that is not
     /// closed is an error after its last whole element.
     pub fn finish(&mut self) {
         self.input.end();
+    }
+
+    /// Returns the number of bytes that are in no frame yet.
+    pub fn buffered(&self) -> usize {
+        self.input.len()
     }
 
     /// Counts the signs of life so far: blank lines, but for those that end an SSE event, and SSE comments.
@@ -486,8 +494,8 @@ mod tests {
     #[test]
     fn an_error_tells_its_line_its_code_and_whether_the_stream_goes_on() {
         let facts = |error: FramingError| (error.line(), error.code(), error.can_continue());
-        assert_eq!(facts(FramingError::TooLong { line: 3 }), (3, "frame_too_long", true));
-        assert_eq!(facts(FramingError::NameTooLong { line: 4 }), (4, "frame_too_long", true));
-        assert_eq!(facts(FramingError::NotJson { line: 5, problem: "" }), (5, "not_json", false));
+        assert_eq!(facts(FramingError::TooLong { line: 3 }), (3, ErrorCode::FrameTooLong, true));
+        assert_eq!(facts(FramingError::NameTooLong { line: 4 }), (4, ErrorCode::FrameTooLong, true));
+        assert_eq!(facts(FramingError::NotJson { line: 5, problem: "" }), (5, ErrorCode::NotJson, false));
     }
 }

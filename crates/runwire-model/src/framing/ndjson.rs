@@ -53,7 +53,7 @@ impl Lines {
         }
     }
 
-    /// Takes a line that has ended and leaves its line end out.
+    /// Takes a complete line without its line end.
     fn take_line(&mut self, input: &mut Input) -> Option<Range<usize>> {
         let rest = input.rest();
         let found = memchr::memchr(b'\n', &rest[self.scanned..]).map(|at| self.scanned + at);
@@ -72,7 +72,7 @@ impl Lines {
         Some(range.start..range.start + end)
     }
 
-    /// Forgets the beginning of a line that cannot become a frame, and says so once.
+    /// Drops the beginning of a line that is too long to be a frame, and reports it once.
     fn give_up_a_long_line(&mut self, input: &mut Input) -> Option<FramingError> {
         let rest = input.rest();
         // A CR at the very end may belong to the line end.
@@ -87,7 +87,7 @@ impl Lines {
     }
 }
 
-/// Writes a line. A line end inside the data can only be JSON's white space, so a space says the same.
+/// Writes a line. A line end inside the data can only be JSON's white space, so a space replaces it.
 pub(super) fn write(out: &mut Vec<u8>, data: &[u8]) {
     let from = out.len();
     out.extend_from_slice(data);

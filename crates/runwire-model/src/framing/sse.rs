@@ -1,4 +1,4 @@
-//! SSE: server-sent events, read as the WHATWG standard says.
+//! SSE: server-sent events, as in the WHATWG standard.
 //!
 //! Two things differ from a browser, because nothing may be lost silently: an event that the end of
 //! the stream cuts off is still delivered, and one that is too long is an error. `id` and `retry` mean
@@ -72,7 +72,7 @@ impl Events {
         }
     }
 
-    /// Reads lines until an event is whole, and tells the line of its data.
+    /// Reads lines until an event is complete, and returns the line of its data.
     fn gather(&mut self, input: &mut Input) -> Option<Result<u64, FramingError>> {
         while let Some(range) = self.take_line(input) {
             if range.is_empty() {
@@ -89,7 +89,7 @@ impl Events {
         if input.has_ended() { self.end_event().map(Ok) } else { None }
     }
 
-    /// Ends the event, and tells the line of its data if it has any.
+    /// Ends the event, and returns the line of its data if it has any.
     fn end_event(&mut self) -> Option<u64> {
         self.skipping_event = false;
         let line = self.event.data_line;
@@ -99,7 +99,7 @@ impl Events {
         line
     }
 
-    /// Takes a line that has ended, or the beginning of one that is too long to wait for its end.
+    /// Takes a complete line, or the beginning of one that is too long to wait for its end.
     fn take_line(&mut self, input: &mut Input) -> Option<Range<usize>> {
         loop {
             self.skip_lf_after_cr(input);
@@ -131,7 +131,7 @@ impl Events {
         }
     }
 
-    /// Takes what there is of a line that is skipped, or that has just become too long to keep.
+    /// Takes the available part of a line that is skipped, or that has become too long to keep.
     fn take_beginning(&mut self, input: &mut Input) -> Option<Range<usize>> {
         if !self.skipping_line && input.rest().len() <= LINE_BYTES {
             self.scanned = input.rest().len();

@@ -37,8 +37,8 @@ impl FieldError {
 
 /// A JSON object of a frame, read one level deep: each value is still the text it came in.
 ///
-/// Fields are taken out by name; what nobody took is what the model has no name for
-/// ([`Object::rest`]). A key that stands twice counts once, with its last value.
+/// Fields are taken out by name; the rest are fields that the model does not know ([`Object::rest`]). Of a duplicate
+/// key the last value counts.
 ///
 /// ```
 /// use runwire_model::json::Object;
@@ -51,8 +51,9 @@ impl FieldError {
 #[derive(Debug, Clone, Default)]
 pub struct Object<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
-    /// Whether ids may have any length: what a log has stored, it reads back, suffixes of ours included.
+    /// Whether ids may have any length: stored ones may, with the suffixes that were added to them.
     long_ids: bool,
+    has_duplicate_keys: bool,
 }
 
 impl<'a> Object<'a> {
@@ -88,43 +89,53 @@ impl<'a> Object<'a> {
         json.is_object().then(|| Self::of_text(json.text()).ok()).flatten()
     }
 
-    /// Returns whether a field is there.
+    /// Returns true if the object has a field.
     pub fn has(&self, key: &str) -> bool {
         self.fields.iter().any(|(name, _)| name == key)
     }
 
-    /// Looks at a field and leaves it in place.
+    /// Returns a field without taking it.
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.fields.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
     }
 
-    /// Looks at a string field and leaves it in place.
+    /// Returns a string field without taking it.
     pub fn get_str(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(read_str)
     }
 
-    /// Lists the fields that are left, in their order.
+    /// Lists the fields that were not taken, in their order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.fields.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
-    /// Takes a field out.
+    /// Lists the fields that are left, in their order.
+    pub fn members(&self) -> impl Iterator<Item = (&Cow<'a, str>, &'a RawValue)> {
+        self.fields.iter().map(|(name, value)| (name, *value))
+    }
+
+    /// Returns true if a key occurs twice.
+    pub fn has_duplicate_keys(&self) -> bool {
+        self.has_duplicate_keys
+    }
+
+    /// Takes a field.
     pub fn take(&mut self, key: &str) -> Option<&'a RawValue> {
         let at = self.fields.iter().position(|(name, _)| name == key)?;
         Some(self.fields.remove(at).1)
     }
 
-    /// Takes a field out; `null` counts as absent.
+    /// Takes a field; `null` counts as absent.
     pub fn take_present(&mut self, key: &str) -> Option<&'a RawValue> {
         self.take(key).filter(|raw| raw.get() != "null")
     }
 
-    /// Takes a string that must be there.
+    /// Takes a required string.
     pub fn take_str(&mut self, key: &str) -> Result<Cow<'a, str>, FieldError> {
         self.take_opt_str(key)?.ok_or_else(|| missing(key, "a string"))
     }
 
-    /// Takes a string that may be absent or `null`.
+    /// Takes an optional string; `null` counts as absent.
     pub fn take_opt_str(&mut self, key: &str) -> Result<Option<Cow<'a, str>>, FieldError> {
         match self.take_present(key) {
             None => Ok(None),
@@ -132,14 +143,14 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Takes an id or a name that may be absent or `null`; a number is read as its digits.
+    /// Takes an optional id or name; `null` counts as absent, a number as its digits.
     pub fn take_id(&mut self, key: &str) -> Result<Option<String>, FieldError> {
         let id = self.get_id(key);
         self.take(key);
         id
     }
 
-    /// Looks at an id or a name and leaves it in place.
+    /// Returns an id or a name without taking it.
     pub fn get_id(&self, key: &str) -> Result<Option<String>, FieldError> {
         let Some(raw) = self.get(key).filter(|raw| raw.get() != "null") else { return Ok(None) };
         let id = match raw.get().as_bytes()[0] {
@@ -153,12 +164,12 @@ impl<'a> Object<'a> {
         Ok(Some(id.into_owned()))
     }
 
-    /// Takes an id or a name that must be there.
+    /// Takes a required id or name.
     pub fn take_required_id(&mut self, key: &str) -> Result<String, FieldError> {
         self.take_id(key)?.ok_or_else(|| missing(key, "a string"))
     }
 
-    /// Takes an object that may be absent or `null`.
+    /// Takes an optional object; `null` counts as absent.
     pub fn take_object(&mut self, key: &str) -> Result<Option<Object<'a>>, FieldError> {
         match self.take_present(key) {
             None => Ok(None),
@@ -166,12 +177,12 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Takes any value that must be there; `null` is a value.
+    /// Takes a required value of any type; `null` is a value.
     pub fn take_json(&mut self, key: &str) -> Result<Json, FieldError> {
         self.take(key).map(Json::from_raw).ok_or_else(|| missing(key, "a JSON value"))
     }
 
-    /// Takes a field of any readable type that must be there.
+    /// Takes a required field of a readable type.
     pub fn take_required<T: Field>(&mut self, key: &str) -> Result<T, FieldError> {
         match self.take_present(key) {
             None => Err(missing(key, T::EXPECTED)),
@@ -179,7 +190,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Takes a field of any readable type that may be absent or `null`.
+    /// Takes an optional field of a readable type; `null` counts as absent.
     pub fn take_opt<T: Field>(&mut self, key: &str) -> Result<Option<T>, FieldError> {
         match self.take_present(key) {
             None => Ok(None),
@@ -187,7 +198,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Calls a field by another name.
+    /// Renames a field.
     #[must_use]
     pub fn renamed(mut self, from: &str, to: &'static str) -> Self {
         if let Some(field) = self.fields.iter_mut().find(|(name, _)| name == from) {
@@ -196,7 +207,7 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Hands over the fields that nobody took.
+    /// Returns the fields that were not taken.
     pub fn rest(self) -> Extra {
         let mut extra = Extra::default();
         for (name, raw) in self.fields {
@@ -218,23 +229,29 @@ impl<'de> Deserialize<'de> for Object<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
                 let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(12);
+                let mut has_duplicate_keys = false;
                 while let Some((Key(name), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    match fields.iter_mut().take(SMALL).find(|(earlier, _)| *earlier == name) {
-                        Some(twice) => twice.1 = value,
+                    match fields.iter_mut().take(SMALL).find(|(history, _)| *history == name) {
+                        Some(twice) => {
+                            twice.1 = value;
+                            has_duplicate_keys = true;
+                        }
                         None => fields.push((name, value)),
                     }
                 }
                 if fields.len() > SMALL {
+                    let all = fields.len();
                     fields = last_of_each(fields);
+                    has_duplicate_keys |= fields.len() < all;
                 }
-                Ok(Object { fields, long_ids: false })
+                Ok(Object { fields, long_ids: false, has_duplicate_keys })
             }
         }
         deserializer.deserialize_map(Fields)
     }
 }
 
-/// Objects up to this size are searched for a key that stands twice as they are read.
+/// Limits the objects whose keys are compared one by one to find duplicates.
 const SMALL: usize = 32;
 
 fn last_of_each<'a>(fields: Vec<(Cow<'a, str>, &'a RawValue)>) -> Vec<(Cow<'a, str>, &'a RawValue)> {
@@ -255,7 +272,7 @@ fn last_of_each<'a>(fields: Vec<(Cow<'a, str>, &'a RawValue)>) -> Vec<(Cow<'a, s
     kept
 }
 
-/// Returns what the parser says. Most frames are one line, of which only the column says something.
+/// Returns the parser's message. Most frames are one line, so only the column is of use.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
@@ -320,17 +337,17 @@ fn found(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Why a value could not be read.
-pub enum Unreadable {
-    /// It is of another type.
+/// Reason why a field could not be read.
+pub enum FieldFault {
+    /// It has another type; this one is expected.
     Type(&'static str),
     /// A field inside it is at fault.
     Inside(FieldError),
-    /// It is of the right type, but not one of the allowed values.
+    /// It has the right type, but not an allowed value.
     Value(String),
 }
 
-impl Unreadable {
+impl FieldFault {
     fn named(self, key: &str, raw: &RawValue) -> FieldError {
         match self {
             Self::Type(expected) => wrong(key, expected, raw),
@@ -340,13 +357,13 @@ impl Unreadable {
     }
 }
 
-/// A type that a field of a frame can have.
+/// A type of fields.
 pub trait Field: Sized {
-    /// What a message says is expected.
+    /// Expected type, for messages.
     const EXPECTED: &'static str;
 
     /// Reads the value.
-    fn read(raw: &RawValue) -> Result<Self, Unreadable>;
+    fn read(raw: &RawValue) -> Result<Self, FieldFault>;
 
     /// Writes the value under a name.
     fn write(&self, key: &str, object: &mut ObjectWriter<'_>);
@@ -355,8 +372,8 @@ pub trait Field: Sized {
 impl Field for String {
     const EXPECTED: &'static str = "a string";
 
-    fn read(raw: &RawValue) -> Result<Self, Unreadable> {
-        read_str(raw).map(Cow::into_owned).ok_or(Unreadable::Type(Self::EXPECTED))
+    fn read(raw: &RawValue) -> Result<Self, FieldFault> {
+        read_str(raw).map(Cow::into_owned).ok_or(FieldFault::Type(Self::EXPECTED))
     }
 
     fn write(&self, key: &str, object: &mut ObjectWriter<'_>) {
@@ -367,7 +384,7 @@ impl Field for String {
 impl Field for u64 {
     const EXPECTED: &'static str = "a whole number from 0 to 2^64 - 1";
 
-    fn read(raw: &RawValue) -> Result<Self, Unreadable> {
+    fn read(raw: &RawValue) -> Result<Self, FieldFault> {
         if let Ok(number) = raw.get().parse() {
             return Ok(number);
         }
@@ -375,7 +392,7 @@ impl Field for u64 {
             Ok(number) if number >= 0.0 && number.fract() == 0.0 && number < 9.007_199_254_740_992e15 => {
                 Ok(number as u64)
             }
-            _ => Err(Unreadable::Type(Self::EXPECTED)),
+            _ => Err(FieldFault::Type(Self::EXPECTED)),
         }
     }
 
@@ -387,10 +404,10 @@ impl Field for u64 {
 impl Field for f64 {
     const EXPECTED: &'static str = "a number";
 
-    fn read(raw: &RawValue) -> Result<Self, Unreadable> {
+    fn read(raw: &RawValue) -> Result<Self, FieldFault> {
         match serde_json::from_str::<f64>(raw.get()) {
             Ok(number) if number.is_finite() => Ok(number),
-            _ => Err(Unreadable::Type(Self::EXPECTED)),
+            _ => Err(FieldFault::Type(Self::EXPECTED)),
         }
     }
 
@@ -402,11 +419,11 @@ impl Field for f64 {
 impl Field for bool {
     const EXPECTED: &'static str = "true or false";
 
-    fn read(raw: &RawValue) -> Result<Self, Unreadable> {
+    fn read(raw: &RawValue) -> Result<Self, FieldFault> {
         match raw.get() {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err(Unreadable::Type(Self::EXPECTED)),
+            _ => Err(FieldFault::Type(Self::EXPECTED)),
         }
     }
 
@@ -418,7 +435,7 @@ impl Field for bool {
 impl Field for Json {
     const EXPECTED: &'static str = "a JSON value";
 
-    fn read(raw: &RawValue) -> Result<Self, Unreadable> {
+    fn read(raw: &RawValue) -> Result<Self, FieldFault> {
         Ok(Json::from_raw(raw))
     }
 
@@ -430,8 +447,8 @@ impl Field for Json {
 impl Field for Vec<String> {
     const EXPECTED: &'static str = "an array of strings";
 
-    fn read(raw: &RawValue) -> Result<Self, Unreadable> {
-        serde_json::from_str(raw.get()).map_err(|_| Unreadable::Type(Self::EXPECTED))
+    fn read(raw: &RawValue) -> Result<Self, FieldFault> {
+        serde_json::from_str(raw.get()).map_err(|_| FieldFault::Type(Self::EXPECTED))
     }
 
     fn write(&self, key: &str, object: &mut ObjectWriter<'_>) {
@@ -447,11 +464,13 @@ mod tests {
     fn a_key_that_stands_twice_counts_once_with_its_last_value() {
         let mut object = Object::parse(br#"{"a":1,"b":2,"a":3}"#).unwrap();
         assert_eq!(object.take_opt::<u64>("a").unwrap(), Some(3));
-        assert!(!object.has("a"));
+        assert!(!object.has("a") && object.has_duplicate_keys());
 
         let many: Vec<String> = (0..100).chain(0..100).map(|n| format!("\"k{n}\":{n}")).collect();
         let text = format!("{{{}}}", many.join(","));
-        assert_eq!(Object::parse(text.as_bytes()).unwrap().fields().count(), 100);
+        let object = Object::parse(text.as_bytes()).unwrap();
+        assert!(object.fields().count() == 100 && object.has_duplicate_keys());
+        assert!(!Object::parse(br#"{"a":1,"b":{"a":1,"a":2}}"#).unwrap().has_duplicate_keys());
     }
 
     #[test]

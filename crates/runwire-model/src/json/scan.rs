@@ -1,5 +1,6 @@
-//! What is checked of a frame's bytes before they are parsed.
+//! Checks of a frame's bytes before they are parsed.
 
+use crate::ErrorCode;
 use crate::limits;
 
 /// A reason why bytes cannot be a frame, whatever the dialect.
@@ -8,19 +9,19 @@ pub enum FrameFault {
     /// The frame is longer than [`limits::FRAME_BYTES`].
     #[error("the frame has {bytes} bytes; at most {} are allowed", limits::FRAME_BYTES)]
     TooLong {
-        /// How long it is, as far as it was read.
+        /// Its length, as far as it was read.
         bytes: usize,
     },
     /// Objects and arrays are nested deeper than [`limits::JSON_DEPTH`].
     #[error("objects and arrays are nested more than {} deep at column {column}", limits::JSON_DEPTH)]
     TooDeep {
-        /// Where the limit was passed, in bytes from 1.
+        /// Column where the limit was exceeded, in bytes from 1.
         column: usize,
     },
     /// The bytes are not UTF-8.
     #[error("byte {column} is not UTF-8")]
     NotUtf8 {
-        /// Where the first bad byte stands, from 1.
+        /// Position of the first invalid byte, from 1.
         column: usize,
     },
     /// A string holds half a surrogate pair, which is no character.
@@ -28,33 +29,33 @@ pub enum FrameFault {
         "the escape at column {column} is half of a surrogate pair; send whole characters, also when a text is cut into pieces"
     )]
     LoneSurrogate {
-        /// Where the escape begins, in bytes from 1.
+        /// Column of the escape, in bytes from 1.
         column: usize,
     },
     /// The text is not JSON.
     #[error("this is not JSON: {reason}")]
     NotJson {
-        /// What the parser says, with its place.
+        /// The parser's message, with its position.
         reason: String,
     },
     /// The text is JSON, but no object.
     #[error("a frame is one JSON object; this is {found}")]
     NotAnObject {
-        /// What it is instead.
+        /// What it is.
         found: &'static str,
     },
 }
 
 impl FrameFault {
     /// Returns the stable code of the fault.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::TooLong { .. } => "frame_too_long",
-            Self::TooDeep { .. } => "too_deep",
-            Self::NotUtf8 { .. } => "not_utf8",
-            Self::LoneSurrogate { .. } => "lone_surrogate",
-            Self::NotJson { .. } => "not_json",
-            Self::NotAnObject { .. } => "not_an_object",
+            Self::TooLong { .. } => ErrorCode::FrameTooLong,
+            Self::TooDeep { .. } => ErrorCode::TooDeep,
+            Self::NotUtf8 { .. } => ErrorCode::NotUtf8,
+            Self::LoneSurrogate { .. } => ErrorCode::LoneSurrogate,
+            Self::NotJson { .. } => ErrorCode::NotJson,
+            Self::NotAnObject { .. } => ErrorCode::NotAnObject,
         }
     }
 }
@@ -67,7 +68,7 @@ pub fn check_frame(bytes: &[u8]) -> Result<&str, FrameFault> {
     check_nested(bytes, limits::JSON_DEPTH)
 }
 
-/// Checks encoding, nesting up to a depth, and surrogates of JSON that holds frames, whatever its length.
+/// Checks encoding, nesting up to a depth, and surrogates of JSON that contains frames, of any length.
 pub fn check_nested(bytes: &[u8], most: usize) -> Result<&str, FrameFault> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| FrameFault::NotUtf8 { column: error.valid_up_to() + 1 })?;
@@ -107,7 +108,7 @@ fn walk(bytes: &[u8], most: usize) -> Result<(), FrameFault> {
     Ok(())
 }
 
-/// Checks the escape that begins at `at` and tells how many bytes it and its partner take.
+/// Checks the escape at `at` and returns the length of it and its partner.
 fn check_escape(bytes: &[u8], at: usize) -> Result<usize, FrameFault> {
     let unit = |from: usize| {
         let digits = bytes.get(from..from + 6)?;

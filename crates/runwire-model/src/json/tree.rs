@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{Json, write_str};
 use crate::limits;
 
-/// A JSON value that can be changed. Unlike `serde_json::Value` it holds every number, with all of its digits.
+/// A JSON value that can be changed. Unlike `serde_json::Value` it keeps every number with all of its digits.
 #[derive(Debug, Clone)]
 pub(crate) enum Tree<'a> {
     /// A string, a number, `true`, `false` or `null`, as it was written.
@@ -20,7 +20,7 @@ pub(crate) enum Tree<'a> {
 /// The members of an object, in their order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Members<'a> {
-    /// Each member with the number that it is ordered by.
+    /// Members, each with the number that orders it.
     members: HashMap<Cow<'a, str>, (u64, Tree<'a>)>,
     next: u64,
 }
@@ -36,7 +36,7 @@ impl<'a> Members<'a> {
         self.members.get_mut(name).map(|(_, value)| value)
     }
 
-    /// Sets a member; one that is there keeps its place, a new one comes last.
+    /// Sets a member; a known one keeps its position, a new one comes last.
     pub(crate) fn insert(&mut self, name: Cow<'a, str>, value: Tree<'a>) {
         match self.get_mut(&name) {
             Some(known) => *known = value,
@@ -59,7 +59,7 @@ impl<'a> Members<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Builds the tree of a value; gives nothing for one that is nested too deep or holds half a surrogate pair.
+    /// Parses a value; returns `None` if it is nested too deep or has half a surrogate pair.
     pub(crate) fn of(json: &'a Json) -> Option<Self> {
         Parser { text: json.text(), at: 0 }.value(0)
     }
@@ -80,7 +80,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns whether two values are the same, in whatever order their members stand.
+    /// Returns true if two values are equal, in any order of their members.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Leaf(one), Self::Leaf(other)) => one == other || is_same_leaf(one, other),
@@ -135,10 +135,58 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Compares two strings or numbers that are written differently.
+/// Compares two strings or numbers that are written differently; numbers by their value (RFC 6902, 4.6).
 fn is_same_leaf(one: &str, other: &str) -> bool {
-    let value = |text| serde_json::from_str::<serde_json::Value>(text).ok();
-    value(one).is_some_and(|one| value(other) == Some(one))
+    match (unquoted(one), unquoted(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => Decimal::of(one).is_some_and(|one| Decimal::of(other) == Some(one)),
+        _ => false,
+    }
+}
+
+/// The exact value of a number, in the one form that every way to write it comes to.
+#[derive(PartialEq)]
+struct Decimal<'a> {
+    is_negative: bool,
+    /// Its digits, without zeros at either end; none means zero.
+    digits: Vec<u8>,
+    /// The power of ten of the last digit.
+    exponent: Exponent<'a>,
+}
+
+#[derive(PartialEq)]
+enum Exponent<'a> {
+    Number(i128),
+    /// One of more digits: as it is written, and what the other digits add to it.
+    Text(bool, &'a str, i128),
+}
+
+impl<'a> Decimal<'a> {
+    /// Reads a number; gives nothing for `true`, `false` and `null`.
+    fn of(text: &'a str) -> Option<Self> {
+        let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+        text.bytes().next().filter(u8::is_ascii_digit)?;
+        let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).skip_while(|b| *b == b'0').collect();
+        let zeros = digits.iter().rev().take_while(|digit| **digit == b'0').count();
+        digits.truncate(digits.len() - zeros);
+        if digits.is_empty() {
+            return Some(Self { is_negative: false, digits, exponent: Exponent::Number(0) });
+        }
+        let shift = zeros as i128 - fraction.len() as i128;
+        let (falls, power) = match power.strip_prefix('-') {
+            Some(power) => (true, power),
+            None => (false, power.strip_prefix('+').unwrap_or(power)),
+        };
+        let power = power.trim_start_matches('0');
+        let number = if power.is_empty() { Some(0) } else { power.parse::<i64>().ok().map(i128::from) };
+        let exponent = match number {
+            Some(number) => Exponent::Number(if falls { -number } else { number } + shift),
+            None => Exponent::Text(falls, power, shift),
+        };
+        Some(Self { is_negative, digits, exponent })
+    }
 }
 
 /// Reads the text of a JSON string.
@@ -267,6 +315,31 @@ mod tests {
         };
         assert!(same(r#"{"a":[1,"\u0061"],"b":1.10}"#, r#"{"b":1.1,"a":[1,"a"]}"#));
         assert!(same("1e999", "1e999") && !same("1e999", "1e998") && !same("1", "2"));
+        for (one, other) in [
+            ("1.0", "1"),
+            ("-0.0", "0"),
+            ("1.5e1", "15"),
+            ("0e999", "0"),
+            ("1e999", "10e998"),
+            ("120E-1", "12"),
+            ("9007199254740993", "9007199254740993.0"),
+            (r#"{"a":[1.0,{"b":-0}]}"#, r#"{"a":[1,{"b":0}]}"#),
+            ("1e99999999999999999999", "1e+099999999999999999999"),
+        ] {
+            assert!(same(one, other) && same(other, one), "{one} {other}");
+        }
+        for (one, other) in [
+            ("1", "-1"),
+            ("9007199254740993", "9007199254740992"),
+            ("9007199254740993", "9007199254740992.0"),
+            ("1e99999999999999999999", "1e-99999999999999999999"),
+            ("1", r#""1""#),
+            ("0", "null"),
+            ("0", "false"),
+            ("true", "false"),
+        ] {
+            assert!(!same(one, other) && !same(other, one), "{one} {other}");
+        }
         assert!(!same(r#"{"a":1}"#, r#"{"a":1,"b":1}"#) && !same("[1]", "[1,1]") && !same("[]", "{}"));
     }
 

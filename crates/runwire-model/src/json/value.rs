@@ -34,7 +34,7 @@ impl Json {
         Self::from_valid(raw.get())
     }
 
-    /// Takes a text that is known to be one JSON value.
+    /// Makes a value of a text that is known to be JSON.
     pub(crate) fn from_valid(text: &str) -> Self {
         if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
             return Self(join_lines(text).into_boxed_str());
@@ -42,7 +42,7 @@ impl Json {
         Self(text.into())
     }
 
-    /// Takes bytes that this crate wrote as one JSON value.
+    /// Makes a value of bytes that this crate wrote as JSON.
     pub(crate) fn from_written(bytes: Vec<u8>) -> Self {
         Self(String::from_utf8(bytes).unwrap_or_default().into_boxed_str())
     }
@@ -106,7 +106,7 @@ impl Json {
         }
     }
 
-    /// Builds the tree, for the few places that must look inside.
+    /// Parses the value into a tree, for the few uses that look inside.
     ///
     /// Fails where the text holds something that a tree cannot, such as a number beyond `f64`.
     ///
@@ -135,7 +135,7 @@ impl Json {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", if pointer.is_empty() { "the value" } else { pointer })]
 pub struct ValueError {
-    /// Where the part stands, as a JSON pointer.
+    /// JSON pointer to the part.
     pub pointer: String,
     /// What is wrong with it.
     pub problem: String,

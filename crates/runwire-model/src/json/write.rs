@@ -1,6 +1,7 @@
 //! Objects written straight into a buffer.
 
 use super::Json;
+use crate::event::Extra;
 
 /// Writes one JSON object, field by field, in the order of the calls.
 ///
@@ -58,9 +59,23 @@ impl<'b> ObjectWriter<'b> {
         write_u64(self.key(key), value);
     }
 
+    /// Writes a whole number, if there is one.
+    pub fn opt_u64(&mut self, key: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.u64(key, value);
+        }
+    }
+
     /// Writes a number; one without a fraction is written as a whole number.
     pub fn f64(&mut self, key: &str, value: f64) {
         write_f64(self.key(key), value);
+    }
+
+    /// Writes a number, if there is one.
+    pub fn opt_f64(&mut self, key: &str, value: Option<f64>) {
+        if let Some(value) = value {
+            self.f64(key, value);
+        }
     }
 
     /// Writes `true` or `false`.
@@ -86,6 +101,13 @@ impl<'b> ObjectWriter<'b> {
     pub fn opt_json(&mut self, key: &str, value: Option<&Json>) {
         if let Some(value) = value {
             self.json(key, value);
+        }
+    }
+
+    /// Writes fields that the model does not know.
+    pub fn extra(&mut self, extra: &Extra) {
+        for (name, value) in extra.iter() {
+            self.json(name, value);
         }
     }
 

@@ -1,12 +1,12 @@
-//! The length and hash of a text that is not kept.
+//! Length and hash of a text that is not stored.
 
 use serde::{Deserialize, Serialize};
 
 /// 2^61 - 1, a prime that multiplies without division.
 const PRIME: u128 = (1 << 61) - 1;
 const BASE: u64 = 1_470_258_369_741_852_963 % (PRIME as u64);
-/// Bytes that are taken in one step.
-const BLOCK: usize = 8;
+/// Bytes that are hashed in one step.
+const BLOCK: usize = 16;
 /// BASE to the powers from 0 to BLOCK.
 const POWERS: [u64; BLOCK + 1] = {
     let mut powers = [1; BLOCK + 1];
@@ -17,8 +17,22 @@ const POWERS: [u64; BLOCK + 1] = {
     }
     powers
 };
+/// The lower and the upper half of the power that each byte of a block is multiplied by.
+const HALVES: [[u32; BLOCK]; 2] = {
+    let mut halves = [[0; BLOCK]; 2];
+    let mut at = 0;
+    while at < BLOCK {
+        let power = POWERS[BLOCK - 1 - at];
+        halves[0][at] = power as u32;
+        halves[1][at] = (power >> 32) as u32;
+        at += 1;
+    }
+    halves
+};
+/// Bytes of text whose white space is removed in one step.
+const WORDS: usize = 512;
 
-/// The length and hash of a text, which can grow piece by piece.
+/// Length and hash of a text; can be extended piece by piece.
 ///
 /// Two digests are equal when the texts are (a chance collision has a probability of 2^-61). A polynomial
 /// hash, because the digest of two texts joined follows from their digests alone.
@@ -38,21 +52,34 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Takes the digest of a text.
+    /// Returns the digest of a text.
     pub fn of(text: &str) -> Self {
-        let (mut hash, mut power) = (0, 1);
-        let (blocks, rest) = text.as_bytes().as_chunks::<BLOCK>();
-        for block in blocks {
-            hash = append(hash, block);
-            power = multiply(power, POWERS[BLOCK]);
-        }
-        let hash = append(hash, rest) % PRIME as u64;
-        Self { len: text.len() as u64, hash, power: multiply(power, POWERS[rest.len()]) }
+        Self::of_bytes(text.as_bytes())
     }
 
-    /// Takes the digest of a text without its white space.
+    fn of_bytes(bytes: &[u8]) -> Self {
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        let hash = append(blocks.iter().fold(0, append_block), rest) % PRIME as u64;
+        Self { len: bytes.len() as u64, hash, power: power_of(bytes.len()) }
+    }
+
+    /// Returns the digest of a text without its white space.
     pub fn without_whitespace(text: &str) -> Self {
-        text.split_whitespace().fold(Self::default(), |digest, word| digest.then(Self::of(word)))
+        if !text.is_ascii() {
+            return text.split_whitespace().fold(Self::default(), |digest, word| digest.then(Self::of(word)));
+        }
+        let mut digest = Self::default();
+        let mut words = [0; WORDS];
+        for part in text.as_bytes().chunks(WORDS) {
+            let mut length = 0;
+            for byte in part {
+                // Overwritten by the next byte if it is white space: that is quicker than a branch.
+                words[length] = *byte;
+                length += usize::from(!matches!(byte, b' ' | b'\t'..=b'\r'));
+            }
+            digest = digest.then(Self::of_bytes(&words[..length]));
+        }
+        digest
     }
 
     /// Returns the digest of this text with another one after it.
@@ -66,13 +93,38 @@ impl Digest {
     }
 }
 
-/// Appends at most a block of bytes to the text of a hash.
+/// Appends a block to the text of a hash.
 ///
 /// The same as a multiplication for each byte, but the processor need not wait for one before the next.
+fn append_block(hash: u64, block: &[u8; BLOCK]) -> u64 {
+    let (mut low, mut high) = (0, 0);
+    for at in 0..BLOCK {
+        // Halves, so that nothing overflows 64 bits, and several are multiplied at once.
+        let digit = u64::from(block[at]) + 1;
+        low += digit * u64::from(HALVES[0][at]);
+        high += digit * u64::from(HALVES[1][at]);
+    }
+    reduce(u128::from(hash) * u128::from(POWERS[BLOCK]) + (u128::from(high) << 32) + u128::from(low))
+}
+
+/// Appends less than a block.
 fn append(hash: u64, bytes: &[u8]) -> u64 {
     let digits = bytes.iter().rev().zip(POWERS);
     let added: u128 = digits.map(|(byte, power)| (u128::from(*byte) + 1) * u128::from(power)).sum();
     reduce(u128::from(hash) * u128::from(POWERS[bytes.len()]) + added)
+}
+
+/// Returns BASE to a power.
+fn power_of(mut exponent: usize) -> u64 {
+    let (mut power, mut square) = (1, BASE);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = multiply(power, square);
+        }
+        square = multiply(square, square);
+        exponent >>= 1;
+    }
+    power
 }
 
 const fn multiply(a: u64, b: u64) -> u64 {
@@ -99,5 +151,27 @@ mod tests {
         assert_eq!(Digest::of(text).hash, by_bytes);
         assert_ne!(Digest::of("ab"), Digest::of("ba"));
         assert_ne!(Digest::of(""), Digest::of("\0"));
+    }
+
+    #[test]
+    fn a_digest_is_the_same_however_the_text_is_taken() {
+        let text = "light rain\tin the morning,\u{b}then sun;\r\n ".repeat(50);
+        for length in (0..70).chain([WORDS - 1, WORDS, WORDS + 1, 2 * WORDS, text.len()]) {
+            let text = &text[..length];
+            let by_bytes = text.bytes().fold((0, 1), |(hash, power), byte| {
+                (append(hash, &[byte]) % PRIME as u64, multiply(power, BASE))
+            });
+            let digest = Digest::of(text);
+            assert_eq!((digest.len, digest.hash, digest.power), (length as u64, by_bytes.0, by_bytes.1));
+            let words: String = text.split_whitespace().collect();
+            assert_eq!(Digest::without_whitespace(text), Digest::of(&words));
+            let foreign = format!("{text}\u{3000}天\u{a0}");
+            assert_eq!(Digest::without_whitespace(&foreign), Digest::of(&(words + "天")));
+        }
+        let highest = "\u{10ffff}".repeat(100);
+        assert_eq!(
+            Digest::of(&highest).hash,
+            highest.bytes().fold(0, |hash, byte| append(hash, &[byte])) % PRIME as u64
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! The guard: which events may follow, and what must be added so that every run is well-formed.
+//! The guard: decides which events may follow, and adds those that make every run well-formed.
 //!
 //! `apply` is a pure function of the run's state and an event. It runs where the event is written, under
 //! the thread's single writer, so the first commit wins every race.
 
-use super::state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status, hash_of};
+use super::state::{CallPhase, OpenCall, OpenInteraction, OpenStep, OpenText, RunState, Status, hash_of};
+use crate::ErrorCode;
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Foreign, InteractionRequested, InteractionResolved, RunCompleted,
     RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended, StepFinished, TextDelta, TextFinished,
@@ -12,35 +13,35 @@ use crate::event::{
 };
 use crate::json::Json;
 use crate::limits;
-use crate::record::{By, Earlier, Entry, Place};
+use crate::record::{Entry, EventOrigin, EventPosition, History};
 
 /// On whose behalf an event is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
-    /// A producer's, who may not say what belongs to people and the server.
+    /// A producer's; events of people and the server are refused.
     Producer,
-    /// The server's own, a person's, or a log's that is copied.
+    /// The server's, a person's, or that of a log being copied.
     Server,
 }
 
-/// Why an event may not be written. Nothing has changed.
+/// Reason why an event was refused. A refusal changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The run has ended.
     #[error("the run is {} and takes no more events; start a new run", .0.as_str())]
     RunClosed(Status),
-    /// Something would grow beyond its limit.
+    /// A size would exceed its limit.
     #[error("{what} would have more than {limit} bytes")]
     TooLarge {
-        /// What would grow.
+        /// What exceeds it.
         what: &'static str,
         /// Its limit.
         limit: u64,
     },
-    /// Too many things would be open.
+    /// Too many things of one kind would be open.
     #[error("the run would have more than {limit} {what}")]
     TooMany {
-        /// Of what.
+        /// Their kind.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -49,25 +50,25 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::RunClosed(_) => "run_closed",
-            Self::TooLarge { .. } => "too_large",
-            Self::TooMany { .. } => "too_many_open",
+            Self::RunClosed(_) => ErrorCode::RunClosed,
+            Self::TooLarge { .. } => ErrorCode::TooLarge,
+            Self::TooMany { .. } => ErrorCode::TooManyOpen,
         }
     }
 }
 
-/// What the end of input means for a run that has not ended.
+/// Meaning of the end of input for a run that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndOfInput {
-    /// The producer said that this is the end: the run is complete, unless its last word was a fatal notice.
+    /// The producer ended its stream: the run is complete, unless its last event was a fatal notice.
     Complete,
-    /// The stream just stopped: the run failed.
+    /// The stream broke off: the run failed.
     Cut,
 }
 
-/// How a run ends, for what is still open.
+/// The way a run ends, as applied to what is still open.
 #[derive(Clone, Copy)]
 enum Ending<'a> {
     Completed,
@@ -76,35 +77,35 @@ enum Ending<'a> {
 }
 
 impl RunState {
-    /// Writes an event: adds it, and what must come with it, to the record's entries.
+    /// Adds an event, and the events that it requires, to the record's entries.
     ///
-    /// `seq` is the record's number; `by` says who added the event. On refusal nothing has changed.
+    /// `seq` is the record's number. A refusal changes nothing.
     pub fn apply(
         &mut self,
         event: Event,
-        by: By,
+        origin: EventOrigin,
         authority: Authority,
         seq: u64,
-        earlier: &dyn Earlier,
+        history: &dyn History,
         out: &mut Vec<Entry>,
     ) -> Result<(), Refusal> {
         self.check_limits(&event.body)?;
-        let mut writer = Writer { state: self, seq, earlier, out };
+        let mut writer = Writer { state: self, seq, history, out };
         if authority == Authority::Producer {
             let event = writer.refuse_forgery(event);
-            writer.write(event, by);
+            writer.write(event, origin);
         } else {
-            writer.write(event, by);
+            writer.write(event, origin);
         }
         Ok(())
     }
 
-    /// Ends a run whose input has ended. Does nothing to a run that is closed.
-    pub fn end_of_input(&mut self, end: EndOfInput, seq: u64, earlier: &dyn Earlier, out: &mut Vec<Entry>) {
+    /// Ends a run whose input has ended. A closed run stays as it is.
+    pub fn end_of_input(&mut self, end: EndOfInput, seq: u64, history: &dyn History, out: &mut Vec<Entry>) {
         if self.status.is_closed() {
             return;
         }
-        let fatal = self.fatal.and_then(|place| earlier.notice(place));
+        let fatal = self.fatal.and_then(|position| history.notice(position));
         let body: Body = match (fatal, end) {
             (Some(notice), _) => RunFailed { error: notice.to_error(), ..Default::default() }.into(),
             (None, EndOfInput::Complete) => RunCompleted::default().into(),
@@ -113,26 +114,26 @@ impl RunState {
                 RunFailed { error, ..Default::default() }.into()
             }
         };
-        Writer { state: self, seq, earlier, out }.write(Event::new(body), By::Guard);
+        Writer { state: self, seq, history, out }.write(Event::new(body), EventOrigin::Guard);
     }
 
-    /// Checks that several questions at once keep within the limits.
-    pub(crate) fn check_questions<'q>(
+    /// Checks the limits for several interactions at once.
+    pub(crate) fn check_interactions<'q>(
         &self,
         asked: impl Iterator<Item = &'q InteractionRequested>,
     ) -> Result<(), Refusal> {
         let (count, bytes) =
             asked.fold((0, 0), |(count, bytes), asked| (count + 1, bytes + question_bytes(asked)));
-        if self.questions.len() + count > limits::OPEN_ITEMS {
+        if self.interactions.len() + count > limits::OPEN_ITEMS {
             return Err(Refusal::TooMany { what: "open questions", limit: limits::OPEN_ITEMS });
         }
-        if self.asked.len() + count > limits::RUN_INTERACTIONS {
+        if self.interaction_ids.len() + count > limits::RUN_INTERACTIONS {
             return Err(Refusal::TooMany { what: "questions", limit: limits::RUN_INTERACTIONS });
         }
         self.check_held(bytes)
     }
 
-    /// Returns whether an event only ends something that never began, as far as the ids that are remembered tell.
+    /// Returns true for the end of something that never began, as far as ids are remembered.
     pub fn ends_nothing(&self, event: &Event) -> bool {
         let is_new = |id: &str, now: &str, open: &[OpenText]| {
             !self.recent.contains(&hash_of(id)) && open.iter().all(|text| text.id != now)
@@ -142,19 +143,20 @@ impl RunState {
                 self.find_step(event.step_id.as_deref(), &finished.name).is_none()
             }
             Body::TextFinished(TextFinished { message_id: id, .. }) => {
-                is_new(id, self.text_id(id), &self.texts) && self.told.last_id.as_ref() != Some(id)
+                is_new(id, self.text_id(id), &self.texts) && self.text_digests.last_id.as_ref() != Some(id)
             }
             Body::ThinkingFinished(ThinkingFinished { message_id: id, .. }) => {
                 is_new(id, self.thought_id(id), &self.thoughts)
             }
             Body::InteractionResolved(resolved) => {
-                resolved.decision == Decision::Cancelled && !self.asked.contains(&resolved.interaction_id)
+                resolved.decision == Decision::Cancelled
+                    && !self.interaction_ids.contains(&resolved.interaction_id)
             }
             _ => false,
         }
     }
 
-    /// Finds an open step by its id, else the innermost of a name.
+    /// Returns the open step with an id, else the innermost one of a name.
     fn find_step(&self, id: Option<&str>, name: &str) -> Option<usize> {
         let by_id = self.steps.iter().rposition(|step| Some(step.id.as_str()) == id);
         by_id.or_else(|| self.steps.iter().rposition(|step| step.name == name))
@@ -167,12 +169,12 @@ impl RunState {
         within.then_some(()).ok_or(Refusal::TooLarge { what, limit })
     }
 
-    /// Checks that the run takes events at all.
+    /// Checks that the run is not closed.
     pub(crate) fn check_open(&self) -> Result<(), Refusal> {
         if self.status.is_closed() { Err(Refusal::RunClosed(self.status)) } else { Ok(()) }
     }
 
-    /// Checks that the run takes an event, which must keep within the limits.
+    /// Checks that the run is not closed, and that an event keeps within the limits.
     pub(crate) fn check_limits(&self, body: &Body) -> Result<(), Refusal> {
         self.check_open()?;
         let text = |more: usize| {
@@ -187,9 +189,19 @@ impl RunState {
             Body::TextStarted(_) => room(self.texts.len(), "open texts", limits::OPEN_ITEMS),
             Body::ThinkingStarted(_) => room(self.thoughts.len(), "open thoughts", limits::OPEN_ITEMS),
             Body::StepStarted(_) => room(self.steps.len(), "open steps", limits::OPEN_ITEMS),
-            Body::TextDelta(TextDelta { content, .. })
-            | Body::ThinkingDelta(ThinkingDelta { content, .. }) => {
-                room(self.texts.len().max(self.thoughts.len()), "open texts", limits::OPEN_ITEMS)?;
+            // A piece of what is open opens nothing.
+            Body::TextDelta(TextDelta { message_id, content, .. }) => {
+                let current = self.text_id(message_id);
+                if self.texts.iter().all(|text| text.id != current) {
+                    room(self.texts.len(), "open texts", limits::OPEN_ITEMS)?;
+                }
+                text(content.len())
+            }
+            Body::ThinkingDelta(ThinkingDelta { message_id, content, .. }) => {
+                let current = self.thought_id(message_id);
+                if self.thoughts.iter().all(|thought| thought.id != current) {
+                    room(self.thoughts.len(), "open thoughts", limits::OPEN_ITEMS)?;
+                }
                 text(content.len())
             }
             Body::TextFinished(TextFinished { content: Some(content), .. }) => text(content.len()),
@@ -218,7 +230,7 @@ impl RunState {
                 room(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
                 self.check_held(call_bytes(called))
             }
-            Body::InteractionRequested(asked) => self.check_questions(std::iter::once(asked)),
+            Body::InteractionRequested(asked) => self.check_interactions(std::iter::once(asked)),
             _ => Ok(()),
         }
     }
@@ -239,32 +251,32 @@ fn call_bytes(called: &ToolCalled) -> usize {
         + texts.into_iter().flatten().map(String::len).sum::<usize>()
 }
 
-/// Writes events into one record.
+/// Writer of the events of one record.
 struct Writer<'a> {
     state: &'a mut RunState,
     seq: u64,
-    earlier: &'a dyn Earlier,
+    history: &'a dyn History,
     out: &'a mut Vec<Entry>,
 }
 
 impl Writer<'_> {
-    fn place(&self) -> Place {
-        Place { seq: self.seq, index: self.out.len() as u32 }
+    fn position(&self) -> EventPosition {
+        EventPosition { seq: self.seq, index: self.out.len() as u32 }
     }
 
-    fn push(&mut self, event: Event, by: By) {
-        self.out.push(Entry { event, by });
+    fn push(&mut self, event: Event, origin: EventOrigin) {
+        self.out.push(Entry { event, origin });
     }
 
     fn add_in(&mut self, body: impl Into<Body>, subagent: Option<String>) {
         let mut event = Event::new(body);
         event.step_id = self.state.current_step().map(|step| step.id.clone());
         event.subagent_run_id = subagent;
-        self.push(event, By::Guard);
+        self.push(event, EventOrigin::Guard);
     }
 
-    /// What belongs to people and the server becomes `foreign` when a producer says it. A producer may
-    /// withdraw its own question.
+    /// Turns a producer's event into `foreign` if only people and the server may write it. A producer may withdraw its
+    /// own interactions.
     fn refuse_forgery(&self, event: Event) -> Event {
         let forged = match &event.body {
             Body::RunCancelRequested(_) => true,
@@ -277,26 +289,26 @@ impl Writer<'_> {
         Event::new(Foreign { dialect: "runwire".into(), frame: event.to_json(), name: None })
     }
 
-    /// Writes an event, with what must come before and after it.
-    fn write(&mut self, mut event: Event, by: By) {
+    /// Writes an event, and the events that must precede and follow it.
+    fn write(&mut self, mut event: Event, origin: EventOrigin) {
         if self.state.status == Status::Pending {
             self.state.status = Status::Running;
             if matches!(event.body, Body::RunStarted(_)) {
-                return self.push(event, by);
+                return self.push(event, origin);
             }
-            self.push(Event::new(RunStarted::default()), By::Guard);
+            self.push(Event::new(RunStarted::default()), EventOrigin::Guard);
         }
         if !self.admit(&mut event) {
             return;
         }
         let settled = match &event.body {
             Body::InteractionRequested(asked) => Some((asked.interaction_id.clone(), Status::Suspended)),
-            Body::InteractionResolved(resolved) if self.state.questions.is_empty() => {
+            Body::InteractionResolved(resolved) if self.state.interactions.is_empty() => {
                 Some((resolved.interaction_id.clone(), Status::Running))
             }
             _ => None,
         };
-        self.push(event, by);
+        self.push(event, origin);
         match settled {
             Some((id, Status::Suspended)) => self.suspend(vec![id]),
             Some((id, _)) => self.resume(vec![id]),
@@ -304,8 +316,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes an event into the state, and adds what must come before it. Gives `false` for one that says
-    /// nothing new.
+    /// Applies an event to the state, and adds the events that must precede it. Returns `false` for one that changes
+    /// nothing.
     fn admit(&mut self, event: &mut Event) -> bool {
         let scope = match self.owner(event) {
             Some(owner) => owner.clone(),
@@ -356,11 +368,11 @@ impl Writer<'_> {
             Body::ToolFinished(finished) => self.finish_call(finished, &scope),
             Body::InteractionRequested(asked) => self.ask(asked),
             Body::InteractionResolved(resolved) => {
-                let is = |question: &Question| question.id == resolved.interaction_id;
-                let Some(at) = self.state.questions.iter().position(is) else { return false };
-                self.state.questions.remove(at);
+                let is = |question: &OpenInteraction| question.id == resolved.interaction_id;
+                let Some(at) = self.state.interactions.iter().position(is) else { return false };
+                self.state.interactions.remove(at);
                 // The run waits for the rest: it is suspended anew.
-                if !self.state.questions.is_empty() {
+                if !self.state.interactions.is_empty() {
                     self.close_texts(Ending::Cancelled);
                 }
             }
@@ -372,21 +384,21 @@ impl Writer<'_> {
                 self.state.status = Status::Suspended;
                 if suspended.interaction_ids.is_empty() {
                     suspended.interaction_ids =
-                        self.state.questions.iter().map(|question| question.id.clone()).collect();
+                        self.state.interactions.iter().map(|question| question.id.clone()).collect();
                 }
             }
             Body::RunResumed(_) => {
                 if self.state.status != Status::Suspended {
                     return false;
                 }
-                if self.state.questions.is_empty() {
+                if self.state.interactions.is_empty() {
                     self.state.status = Status::Running;
                 } else {
                     // Only an answer resumes; what the producer says of itself is kept as its status.
                     event.body = RunStatus { state: "resumed".into() }.into();
                 }
             }
-            Body::Notice(notice) if notice.fatal == Some(true) => self.state.fatal = Some(self.place()),
+            Body::Notice(notice) if notice.fatal == Some(true) => self.state.fatal = Some(self.position()),
             Body::RunCompleted(_) => self.close(Ending::Completed, Status::Completed),
             Body::RunFailed(RunFailed { error, .. }) => {
                 self.close(Ending::Failed(&error.message), Status::Failed)
@@ -397,7 +409,7 @@ impl Writer<'_> {
         true
     }
 
-    /// Finds who began what an event goes on with: it stays theirs, whoever says more of it.
+    /// Returns the subagent that began what an event continues: it stays the owner, whoever continues.
     fn owner(&self, event: &Event) -> Option<&Option<String>> {
         let state = &self.state;
         let text = |id: &str, open: &'_ [OpenText]| open.iter().position(|text| text.id == id);
@@ -423,8 +435,8 @@ impl Writer<'_> {
 
     // Texts and thoughts
 
-    /// Closes the texts and thoughts of a run or subagent that has moved on to something else. A later piece
-    /// of one of them reopens it under another id: no client can show one message in two places.
+    /// Closes the texts and thoughts of a run or subagent that has moved on. A later piece of one of them reopens it
+    /// under another id, because no client can show one message in two places.
     fn boundary(&mut self, scope: &Option<String>) {
         self.close_thoughts_of(scope);
         while let Some(at) = self.state.texts.iter().position(|text| text.subagent == *scope) {
@@ -452,14 +464,14 @@ impl Writer<'_> {
     fn open_text(&mut self, id: String, assistant: bool, scope: &Option<String>) -> String {
         self.close_thoughts_of(scope);
         let id = self.state.claim_id(id);
-        let start = self.place();
+        let start = self.position();
         self.state.texts.push(OpenText {
             id: id.clone(),
             minted: false,
             assistant,
             subagent: scope.clone(),
             start,
-            told: false,
+            has_content: false,
         });
         id
     }
@@ -481,24 +493,24 @@ impl Writer<'_> {
             return;
         }
         let text = self.state.texts.iter_mut().rfind(|text| text.id == delta.message_id);
-        let is_first = text.is_some_and(|text| !std::mem::replace(&mut text.told, true));
+        let is_first = text.is_some_and(|text| !std::mem::replace(&mut text.has_content, true));
         if is_answer {
-            self.state.told.grow(&delta.message_id, &delta.content, is_first);
+            self.state.text_digests.grow(&delta.message_id, &delta.content, is_first);
         }
     }
 
-    /// A finish that ends nothing is dropped, unless it replaces the last message's text.
+    /// Closes a text. An end without an open text is dropped, unless it replaces the last message's content.
     fn finish_text(&mut self, finished: &mut TextFinished) -> bool {
         finished.message_id = self.state.text_id(&finished.message_id).to_owned();
         let open = self.state.texts.iter().position(|text| text.id == finished.message_id);
-        let is_last = self.state.told.last_id.as_deref() == Some(&finished.message_id);
+        let is_last = self.state.text_digests.last_id.as_deref() == Some(&finished.message_id);
         let is_answer = open.map_or(is_last, |at| {
             let text = &self.state.texts[at];
             text.assistant && text.subagent.is_none()
         });
         if let (Some(content), true) = (&finished.content, is_answer) {
-            let is_first = open.is_some_and(|at| !self.state.texts[at].told);
-            self.state.told.replace(&finished.message_id, content, is_first);
+            let is_first = open.is_some_and(|at| !self.state.texts[at].has_content);
+            self.state.text_digests.replace(&finished.message_id, content, is_first);
         }
         self.state.text_bytes += finished.content.as_ref().map_or(0, String::len) as u64;
         match open {
@@ -515,14 +527,14 @@ impl Writer<'_> {
             return false;
         }
         *id = self.state.claim_id(std::mem::take(id));
-        let start = self.place();
+        let start = self.position();
         self.state.thoughts.push(OpenText {
             id: id.clone(),
             minted: false,
             assistant: true,
             subagent: scope.clone(),
             start,
-            told: false,
+            has_content: false,
         });
         true
     }
@@ -559,7 +571,7 @@ impl Writer<'_> {
     ) -> String {
         let id = self.state.claim_id(id);
         self.state.counts.calls += 1;
-        let start = self.place();
+        let start = self.position();
         let call = OpenCall {
             id: id.clone(),
             minted: false,
@@ -602,12 +614,12 @@ impl Writer<'_> {
             }
             None => {
                 self.boundary(scope);
-                let place = self.place();
+                let position = self.position();
                 delta.call_id = self.push_call(delta.call_id.clone(), None, CallPhase::Arguments, scope);
                 let started = ToolArgsStarted { call_id: delta.call_id.clone(), ..Default::default() };
                 self.add_in(started, scope.clone());
                 let at = self.state.calls.len() - 1;
-                self.state.calls[at].start = place;
+                self.state.calls[at].start = position;
                 at
             }
         };
@@ -649,7 +661,7 @@ impl Writer<'_> {
         self.state.calls.retain(|call| call.id != id);
     }
 
-    /// Answers a call of the run before, which the thread still has open.
+    /// Adds the result of a call that the thread's previous run left open.
     fn answer_carried(&mut self, finished: &mut ToolFinished) -> bool {
         let Some(at) = self.state.carried.iter().position(|call| call.id == finished.call_id) else {
             return false;
@@ -661,12 +673,12 @@ impl Writer<'_> {
         true
     }
 
-    /// Finds the call that something is said of; one that nobody made is made, rather than lose what is said.
+    /// Returns the open call that an event refers to; an unknown one is added rather than lose the event.
     fn open_call(&mut self, id: &mut String, name: Option<&str>, scope: &Option<String>) -> &mut OpenCall {
         let at = match self.find_call(id) {
             Some(at) => at,
             None => {
-                let start = self.place();
+                let start = self.position();
                 *id = self.push_call(std::mem::take(id), None, CallPhase::Arguments, scope);
                 let at = self.state.calls.len() - 1;
                 self.state.calls[at].start = start;
@@ -682,12 +694,12 @@ impl Writer<'_> {
         &mut self.state.calls[at]
     }
 
-    /// Makes the call of which only argument pieces came.
+    /// Adds the call of which only argument pieces arrived.
     fn call_with_gathered(&mut self, at: usize, name: Option<&str>) {
         let call = &self.state.calls[at];
         let text = match call.bytes {
             0 => String::new(),
-            _ => self.earlier.arguments(call.start, &call.id),
+            _ => self.history.arguments(call.start, &call.id),
         };
         let name = call.name.as_deref().or(name).unwrap_or("unknown").to_owned();
         let mut called = ToolCalled {
@@ -708,16 +720,16 @@ impl Writer<'_> {
     fn ask(&mut self, asked: &mut InteractionRequested) {
         self.close_texts(Ending::Cancelled);
         let wanted = std::mem::take(&mut asked.interaction_id);
-        let taken = |id: &str| self.state.asked.iter().any(|known| known == id);
+        let taken = |id: &str| self.state.interaction_ids.iter().any(|known| known == id);
         asked.interaction_id = if taken(&wanted) {
             (2..).map(|n| format!("{wanted}.{n}")).find(|id| !taken(id)).unwrap_or(wanted)
         } else {
             wanted
         };
-        self.state.asked.push(asked.interaction_id.clone());
-        let (place, bytes) = (self.place(), question_bytes(asked) as u64);
+        self.state.interaction_ids.push(asked.interaction_id.clone());
+        let (position, bytes) = (self.position(), question_bytes(asked) as u64);
         let id = asked.interaction_id.clone();
-        self.state.questions.push(Question { id, kind: asked.kind, place, bytes });
+        self.state.interactions.push(OpenInteraction { id, kind: asked.kind, position, bytes });
     }
 
     fn suspend(&mut self, interaction_ids: Vec<String>) {
@@ -725,7 +737,7 @@ impl Writer<'_> {
             return;
         }
         self.state.status = Status::Suspended;
-        self.push(Event::new(RunSuspended { reason: None, interaction_ids }), By::Guard);
+        self.push(Event::new(RunSuspended { reason: None, interaction_ids }), EventOrigin::Guard);
     }
 
     fn resume(&mut self, interaction_ids: Vec<String>) {
@@ -733,7 +745,7 @@ impl Writer<'_> {
             return;
         }
         self.state.status = Status::Running;
-        self.push(Event::new(RunResumed { reason: None, interaction_ids }), By::Guard);
+        self.push(Event::new(RunResumed { reason: None, interaction_ids }), EventOrigin::Guard);
     }
 
     // Endings
@@ -753,7 +765,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Closes whatever is open, so that nothing gathered is lost and no reader waits for an end.
+    /// Closes all that is open, so that nothing gathered is lost and no reader waits for an end.
     fn close(&mut self, ending: Ending<'_>, status: Status) {
         self.close_texts(ending);
         let why = match ending {
@@ -786,21 +798,21 @@ impl Writer<'_> {
         for step in std::mem::take(&mut self.state.steps).into_iter().rev() {
             let mut event = Event::new(StepFinished { name: step.name, error: why.map(ErrorInfo::message) });
             (event.step_id, event.subagent_run_id) = (Some(step.id), step.subagent);
-            self.push(event, By::Guard);
+            self.push(event, EventOrigin::Guard);
         }
-        for question in std::mem::take(&mut self.state.questions) {
+        for question in std::mem::take(&mut self.state.interactions) {
             let resolved = InteractionResolved {
                 interaction_id: question.id,
                 decision: Decision::Cancelled,
                 ..Default::default()
             };
-            self.push(Event::new(resolved), By::Guard);
+            self.push(Event::new(resolved), EventOrigin::Guard);
         }
         self.state.status = status;
     }
 }
 
-/// Returns a call its arguments: the object that a text is, or nothing and the text itself.
+/// Sets a call's arguments from their text: the object that it parses to, else the text itself.
 pub(crate) fn set_arguments(called: &mut ToolCalled, text: &str) {
     let text = text.trim();
     match Json::parse(text) {

@@ -2,14 +2,14 @@
 //!
 //! ```
 //! use runwire_model::event::{Event, TextDelta};
-//! use runwire_model::record::By;
+//! use runwire_model::record::EventOrigin;
 //! use runwire_model::run::{Authority, RunState};
 //! use runwire_model::window::Window;
 //!
 //! let mut run = RunState::new("thread-1", "run-1");
 //! let mut entries = Vec::new();
 //! let piece = Event::new(TextDelta { message_id: "m1".into(), content: "Hi".into(), format: None });
-//! run.apply(piece, By::Producer, Authority::Producer, 1, &Window::new("run-1"), &mut entries).unwrap();
+//! run.apply(piece, EventOrigin::Producer, Authority::Producer, 1, &Window::new("run-1"), &mut entries).unwrap();
 //! // What a producer left out is added: a run begins, and so does a text.
 //! let types: Vec<_> = entries.iter().map(|entry| entry.event.body.type_name()).collect();
 //! assert_eq!(types, ["run.started", "text.started", "text.delta"]);
@@ -25,10 +25,10 @@ mod whole;
 pub use digest::Digest;
 pub(crate) use guard::set_arguments;
 pub use guard::{Authority, EndOfInput, Refusal};
-pub use replay::Unfit;
+pub use replay::ReplayError;
 pub(crate) use state::hash_of;
-pub use state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};
+pub use state::{CallPhase, OpenCall, OpenInteraction, OpenStep, OpenText, RunState, Status};
 pub(crate) use texts::continued;
 pub use texts::{RunText, RunTexts, continues, join};
 pub use whole::WholePolicy;
-pub(crate) use whole::{Compared, Whole};
+pub(crate) use whole::{AnswerTexts, WholeComparison, WholeText};

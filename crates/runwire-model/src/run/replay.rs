@@ -1,15 +1,15 @@
-//! Records that were stored before, taken into a run's state again: how a run moves from one log to another.
+//! Replays stored records into a run's state: the import of a run from another log.
 
 use super::guard::{Authority, Refusal};
 use super::state::{OpenCall, OpenText, RunState};
 use crate::event::Body;
 use crate::limits;
-use crate::record::{By, Earlier, Entry, Record};
+use crate::record::{Entry, EventOrigin, History, Record};
 
-/// Why a record cannot be one of its run.
+/// Reason why a record cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// The run takes no such event.
+pub enum ReplayError {
+    /// The guard refuses an event of it.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The guard would have stored other events.
@@ -20,37 +20,37 @@ pub enum Unfit {
     },
 }
 
-/// Beyond any count that a run can come to, and far from where numbers end.
+/// Bound that no counter of a run can reach.
 const MOST: u64 = 1 << 53;
 
 impl RunState {
-    /// Takes in a record that a log has stored, which must be just what the guard makes of it. On an error nothing
-    /// has changed.
-    pub fn replay(&mut self, record: &Record, earlier: &dyn Earlier) -> Result<(), Unfit> {
+    /// Replays a stored record, which must equal what the guard makes of it. An error changes nothing.
+    pub fn replay(&mut self, record: &Record, history: &dyn History) -> Result<(), ReplayError> {
         let before = self.clone();
-        self.take_in(record, earlier).inspect_err(|_| *self = before)
+        self.take_in(record, history).inspect_err(|_| *self = before)
     }
 
-    fn take_in(&mut self, record: &Record, earlier: &dyn Earlier) -> Result<(), Unfit> {
+    fn take_in(&mut self, record: &Record, history: &dyn History) -> Result<(), ReplayError> {
         let mut stored = Vec::with_capacity(record.entries.len());
-        for Entry { event, by } in &record.entries {
+        for Entry { event, origin } in &record.entries {
             // What the guard added it adds again, but for the start and the end that nobody said.
-            let is_said =
-                *by != By::Guard || event.body.is_terminal() || matches!(event.body, Body::RunStarted(_));
+            let is_said = *origin != EventOrigin::Guard
+                || event.body.is_terminal()
+                || matches!(event.body, Body::RunStarted(_));
             if is_said {
-                self.apply(event.clone(), *by, Authority::Server, record.seq, earlier, &mut stored)?;
+                self.apply(event.clone(), *origin, Authority::Server, record.seq, history, &mut stored)?;
             }
         }
         if stored == record.entries {
             return Ok(());
         }
         let same = stored.iter().zip(&record.entries).take_while(|(one, another)| one == another).count();
-        Err(Unfit::Other { index: same })
+        Err(ReplayError::Other { index: same })
     }
 
-    /// Takes over what only a decoder knows of the run, from the state that it had in another log: which ids were
-    /// minted, and what the source calls things.
-    pub fn recall(&mut self, known: &Self) {
+    /// Adopts what only a decoder knows of the run, from its state in another log: which ids were minted, and the
+    /// source's names.
+    pub fn adopt_decoder_state(&mut self, known: &Self) {
         let texts = |open: &mut [OpenText], known: &[OpenText]| {
             for text in open {
                 text.minted = known.iter().any(|known| known.id == text.id && known.minted);
@@ -77,7 +77,7 @@ impl RunState {
         if known.is_within_limits() {
             self.renamed.clone_from(&known.renamed);
             self.aliases.clone_from(&known.aliases);
-            self.told.compared = known.told.compared;
+            self.text_digests.compared = known.text_digests.compared;
             self.counts.messages = known.counts.messages;
             self.counts.thoughts = known.counts.thoughts;
             self.counts.calls = known.counts.calls;
@@ -85,11 +85,11 @@ impl RunState {
         }
     }
 
-    /// Returns whether a state that comes from outside keeps within what any run can come to.
+    /// Returns true if a state from outside keeps within the limits of any run.
     pub fn is_within_limits(&self) -> bool {
         let counts = &self.counts;
         let counted = [counts.messages, counts.thoughts, counts.calls, counts.steps, counts.approvals];
-        let told = &self.told;
+        let told = &self.text_digests;
         let digests = [told.last.len, told.before.len, told.trailing.len, told.compared];
         let open = [
             self.texts.len(),
@@ -97,14 +97,14 @@ impl RunState {
             self.steps.len(),
             self.calls.len(),
             self.carried.len(),
-            self.questions.len(),
+            self.interactions.len(),
         ];
         let held =
-            self.calls.iter().map(|call| call.bytes).chain(self.questions.iter().map(|asked| asked.bytes));
+            self.calls.iter().map(|call| call.bytes).chain(self.interactions.iter().map(|asked| asked.bytes));
         counted.into_iter().chain(digests).chain(held).chain([self.text_bytes]).all(|number| number < MOST)
             && self.steps_before <= counts.steps
             && open.into_iter().all(|open| open <= limits::OPEN_ITEMS)
-            && self.asked.len() <= limits::RUN_INTERACTIONS
+            && self.interaction_ids.len() <= limits::RUN_INTERACTIONS
             && self.recent.len() <= limits::RECENT_IDS
             && self.renamed.len() <= limits::RECENT_IDS
             && self.aliases.len() <= limits::RECENT_IDS

@@ -1,4 +1,4 @@
-//! What is known of a run between two records: ids, lengths, hashes and places, never its text.
+//! State of a run between two records: ids, lengths, hashes and positions, never its text.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::digest::Digest;
 use super::texts::continued;
 use crate::event::InteractionKind;
 use crate::limits;
-use crate::record::Place;
+use crate::record::EventPosition;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +29,11 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every state.
+    /// Every status.
     pub const ALL: [Self; 6] =
         [Self::Pending, Self::Running, Self::Suspended, Self::Completed, Self::Failed, Self::Cancelled];
 
-    /// Reads the word on the wire.
+    /// Parses the word on the wire.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
@@ -56,7 +56,7 @@ impl Status {
     }
 }
 
-/// A text or a thought that has begun and not ended.
+/// An open text or thought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenText {
     /// Its id.
@@ -68,13 +68,13 @@ pub struct OpenText {
     /// The subagent it belongs to.
     pub subagent: Option<String>,
     /// Where it began.
-    pub start: Place,
-    /// Whether it has said anything.
+    pub start: EventPosition,
+    /// Whether it has any content.
     #[serde(default)]
-    pub told: bool,
+    pub has_content: bool,
 }
 
-/// A step that has begun and not ended.
+/// An open step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenStep {
     /// Its id.
@@ -83,24 +83,24 @@ pub struct OpenStep {
     pub name: String,
     /// The subagent it belongs to.
     pub subagent: Option<String>,
-    /// The id by which the source names it in later frames, where they have one (Loom's `node_id`).
+    /// Id by which the source names it in later frames, if it has one (Loom's `node_id`).
     #[serde(default)]
     pub source_id: Option<String>,
 }
 
-/// How far a call is.
+/// Phase of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPhase {
-    /// Its arguments arrive.
+    /// Its arguments are arriving.
     Arguments,
     /// It is called.
     Called,
-    /// The tool works.
+    /// The tool has started.
     Started,
 }
 
-/// A call that has begun and has no result.
+/// An open call: it has no result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenCall {
     /// Its id.
@@ -109,34 +109,34 @@ pub struct OpenCall {
     pub minted: bool,
     /// The subagent it belongs to.
     pub subagent: Option<String>,
-    /// The id that the source gave it later.
+    /// Id that the source gave it later.
     pub alias: Option<String>,
     /// The tool, once it is known.
     pub name: Option<String>,
     /// How far it is.
     pub phase: CallPhase,
     /// Where it began.
-    pub start: Place,
+    pub start: EventPosition,
     /// Bytes of arguments gathered.
     pub bytes: u64,
     /// The message that calls it.
     pub message_id: Option<String>,
 }
 
-/// A question that has no answer.
+/// An open interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct OpenInteraction {
     /// Its id.
     pub id: String,
-    /// What is asked for.
+    /// Its kind.
     pub kind: InteractionKind,
-    /// Where it was asked.
-    pub place: Place,
-    /// Bytes of the question.
+    /// Position of its request.
+    pub position: EventPosition,
+    /// Bytes of its request.
     pub bytes: u64,
 }
 
-/// How many of each kind a run has had; minted ids are made of these.
+/// Counts of what a run has had; minted ids contain them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) messages: u64,
@@ -146,23 +146,23 @@ pub(crate) struct Counts {
     pub(crate) approvals: u64,
 }
 
-/// An id that is used again, and the id that stands for it now.
+/// An id that is used again, and the id that replaces it now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Renamed {
+pub(crate) struct RenamedId {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) times: u32,
 }
 
-/// Digests of the assistant's texts outside subagents, by which a whole text is recognised as one already told.
+/// Digests of the assistant's texts outside subagents, by which a whole text is recognised as a repetition.
 ///
-/// White space is left out, so that it does not matter how messages are joined.
+/// They leave out white space, so that it does not matter how messages are joined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Told {
+pub(crate) struct TextDigests {
     /// The last message.
     pub(crate) last_id: Option<String>,
-    /// Whether a message before the last one has grown since, so that the digests are not of what was told.
+    /// Whether a message before the last one has grown since, so that the digests do not hold any more.
     pub(crate) mixed: bool,
     pub(crate) last: Digest,
     /// All messages before the last one.
@@ -173,8 +173,8 @@ pub(crate) struct Told {
     pub(crate) compared: u64,
 }
 
-impl Told {
-    /// Returns whether the run has told no text, or nothing but white space.
+impl TextDigests {
+    /// Returns true if the run has no text, or nothing but white space.
     pub(crate) fn is_empty(&self) -> bool {
         !self.mixed && self.all().len == 0
     }
@@ -191,7 +191,7 @@ impl Told {
         self.last_id = Some(id.to_owned());
     }
 
-    /// Takes in a piece of a message, which may be its first.
+    /// Adds a piece of a message, which may be its first.
     pub(crate) fn grow(&mut self, id: &str, content: &str, is_first: bool) {
         if is_first {
             self.begin(id);
@@ -206,7 +206,7 @@ impl Told {
         self.trailing = if words.is_empty() { self.trailing.then(trailing) } else { trailing };
     }
 
-    /// Takes in the text that replaces that of a message.
+    /// Replaces the content of a message.
     pub(crate) fn replace(&mut self, id: &str, content: &str, is_first: bool) {
         if self.last_id.as_deref() == Some(id) {
             self.last = Digest::default();
@@ -216,11 +216,10 @@ impl Told {
     }
 }
 
-/// What is known of a run between two records.
+/// State of a run between two records.
 ///
-/// It is small and serialisable: open things, counters, lengths, hashes and places in the log. Guard and
-/// decoders work on it, and it is stored with every record of the run: in a form without names, so every field is
-/// always written.
+/// It is small and serialisable: open things, counters, lengths, hashes and positions. Guard and decoders work on it,
+/// and it is stored with every record of the run: in a form without names, so every field is always written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunState {
@@ -228,7 +227,7 @@ pub struct RunState {
     pub thread_id: String,
     /// The run's id.
     pub run_id: String,
-    /// How far the run is.
+    /// Status of the run.
     pub status: Status,
     /// Texts that are open, oldest first.
     pub texts: Vec<OpenText>,
@@ -241,23 +240,23 @@ pub struct RunState {
     /// Calls of the thread's run before this one that were left without a result: front ends answer them in
     /// the next run.
     pub carried: Vec<OpenCall>,
-    /// Questions without an answer, oldest first.
-    pub questions: Vec<Question>,
+    /// Open interactions, oldest first.
+    pub interactions: Vec<OpenInteraction>,
     pub(crate) counts: Counts,
     /// Steps of the thread's runs before this one: steps are counted through, so that their ids are unique.
     pub(crate) steps_before: u64,
-    pub(crate) told: Told,
+    pub(crate) text_digests: TextDigests,
     /// Bytes of text and thinking.
     pub(crate) text_bytes: u64,
-    /// Every question's id.
-    pub(crate) asked: Vec<String>,
-    /// Where the last fatal notice stands.
-    pub(crate) fatal: Option<Place>,
+    /// Ids of all interactions of the run.
+    pub(crate) interaction_ids: Vec<String>,
+    /// Position of the last fatal notice.
+    pub(crate) fatal: Option<EventPosition>,
     /// Hashes of ids of messages and calls that were used, the newest last.
     pub(crate) recent: Vec<u64>,
-    pub(crate) renamed: Vec<Renamed>,
-    /// Ids of the source that equal minted ones, each with the id that stands for it: itself, where the source had
-    /// it first.
+    pub(crate) renamed: Vec<RenamedId>,
+    /// Ids of the source that equal minted ones, each with the id that replaces it: itself, where the source had it
+    /// first.
     pub(crate) aliases: Vec<(String, String)>,
 }
 
@@ -291,22 +290,22 @@ impl RunState {
         self.steps.last()
     }
 
-    /// Returns the id of the text that one of the source's ids stands for now.
+    /// Returns the current id of a text, for an id of the source.
     pub(crate) fn text_id<'a>(&'a self, id: &'a str) -> &'a str {
         self.id_now(id, self.texts.iter().any(|text| text.id == id))
     }
 
-    /// Returns the id of the thought that one of the source's ids stands for now.
+    /// Returns the current id of a thought, for an id of the source.
     pub(crate) fn thought_id<'a>(&'a self, id: &'a str) -> &'a str {
         self.id_now(id, self.thoughts.iter().any(|thought| thought.id == id))
     }
 
-    /// Returns the id of the call that one of the source's ids stands for now.
+    /// Returns the current id of a call, for an id of the source.
     pub(crate) fn call_id<'a>(&'a self, id: &'a str) -> &'a str {
         self.id_now(id, self.calls.iter().any(|call| call.id == id))
     }
 
-    /// What is open under an id is what the id stands for; else what came of it when it was used again.
+    /// Returns the id itself while it is open, else the id that replaced it when it was used again.
     fn id_now<'a>(&'a self, id: &'a str, is_open: bool) -> &'a str {
         let renamed = || self.renamed.iter().rev().find(|renamed| renamed.from == id);
         if is_open { id } else { renamed().map_or(id, |renamed| &renamed.to) }
@@ -345,7 +344,7 @@ impl RunState {
         }
     }
 
-    /// Returns whether an id of a message or a thought was minted here, so that the source cannot mean it.
+    /// Returns true for an id of a message or thought that was minted here, so that the source cannot mean it.
     pub(crate) fn is_minted(&self, id: &str) -> bool {
         let rest = id.strip_prefix(self.run_id.as_str()).unwrap_or_default();
         let is_below = |kind: &str, last: u64| {
@@ -356,12 +355,12 @@ impl RunState {
             && self.alias(id).is_none()
     }
 
-    /// Returns what stands for an id of the source that is also one that was minted here.
+    /// Returns the alias of an id of the source that equals a minted one.
     pub(crate) fn alias(&self, id: &str) -> Option<&str> {
         self.aliases.iter().find(|(from, _)| from == id).map(|(_, to)| to.as_str())
     }
 
-    /// Makes an id that stands for one of the source's, which was minted here for something else.
+    /// Adds an alias for an id of the source that was minted here for something else.
     pub(crate) fn add_alias(&mut self, id: &str) -> String {
         let mut number = 2;
         while self.recent.contains(&hash_of(&format!("{id}.{number}"))) {
@@ -390,7 +389,7 @@ impl RunState {
         }
     }
 
-    /// Takes an id into use and tells under which name; one that was used before gets a number.
+    /// Claims an id and returns it, with a number if it was used before.
     pub(crate) fn claim_id(&mut self, id: String) -> String {
         let hash = hash_of(&id);
         if !self.recent.contains(&hash) {
@@ -407,8 +406,27 @@ impl RunState {
             self.renamed.remove(0);
         }
         self.remember(hash_of(&to));
-        self.renamed.push(Renamed { from: id, to: to.clone(), times });
+        self.renamed.push(RenamedId { from: id, to: to.clone(), times });
         to
+    }
+
+    /// Returns true if an id has named a message, a thought or a call, as far as ids are remembered.
+    pub(crate) fn is_known(&self, id: &str) -> bool {
+        self.recent.contains(&hash_of(id))
+    }
+
+    /// Returns true if an id has named a call, also as the alias of a call that began without one.
+    pub(crate) fn has_named_call(&self, id: &str) -> bool {
+        self.is_known(id) || self.recent.contains(&self.alias_hash(id))
+    }
+
+    /// Remembers the alias of a call that began without an id. Another run may use the id too.
+    pub(crate) fn remember_call_alias(&mut self, id: &str) {
+        self.remember(self.alias_hash(id));
+    }
+
+    fn alias_hash(&self, id: &str) -> u64 {
+        hash_of(&format!("{}:c={id}", self.run_id))
     }
 
     fn remember(&mut self, hash: u64) {
@@ -418,12 +436,12 @@ impl RunState {
         self.recent.push(hash);
     }
 
-    /// Bytes of arguments and questions that must be kept at hand while they are open.
+    /// Returns the bytes of arguments and interactions that are held while they are open.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.calls
             .iter()
             .map(|call| call.bytes)
-            .chain(self.questions.iter().map(|question| question.bytes))
+            .chain(self.interactions.iter().map(|question| question.bytes))
             .sum()
     }
 }

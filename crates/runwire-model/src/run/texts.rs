@@ -2,23 +2,23 @@
 
 use crate::event::{Body, Event};
 
-/// One text of a run.
+/// A text of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunText {
     /// Its message's id.
     pub id: String,
-    /// What it says.
+    /// Its content.
     pub content: String,
 }
 
-/// Gathers the assistant's texts of a run outside subagents, in the order in which they began.
+/// Collects the assistant's texts of a run outside subagents, in the order in which they began.
 #[derive(Debug, Clone, Default)]
 pub struct RunTexts {
     texts: Vec<RunText>,
 }
 
 impl RunTexts {
-    /// Takes in the next event of the run.
+    /// Adds the next event of the run.
     pub fn absorb(&mut self, event: &Event) {
         match &event.body {
             Body::TextStarted(started) if !started.is_not_assistant() && event.subagent_run_id.is_none() => {
@@ -43,8 +43,18 @@ impl RunTexts {
     }
 
     /// Returns the texts.
+    pub fn as_slice(&self) -> &[RunText] {
+        &self.texts
+    }
+
+    /// Returns the texts.
     pub fn into_vec(self) -> Vec<RunText> {
         self.texts
+    }
+
+    /// Returns the bytes of the texts.
+    pub fn bytes(&self) -> usize {
+        self.texts.iter().map(|text| text.content.len()).sum()
     }
 }
 

@@ -1,7 +1,7 @@
-//! Whole texts: an answer that a source says again at the end, or for the first time.
+//! Whole texts: an answer that a source repeats at the end, or sends for the first time there.
 //!
-//! Most clients can only append, so a whole never takes back what readers have seen. It is compared with what
-//! the run has told, white space left out, and adds what is new:
+//! Most clients can only append, so a whole text never takes back what readers have seen. It is compared with the run's
+//! texts, without white space, and adds what is new:
 //!
 //! - equal to a message, or to the last messages joined: nothing;
 //! - a beginning of the last message, or of all messages joined: nothing, it was cut short;
@@ -12,19 +12,20 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 use super::state::RunState;
+use super::texts::join;
 use crate::limits;
-use crate::record::Earlier;
+use crate::record::History;
 
-/// What becomes of a whole text that differs from what the run has told.
+/// Policy for a whole text that differs from the run's texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WholePolicy {
-    /// What is new in it is added.
+    /// Its new part is added.
     #[default]
     Add,
-    /// It is ignored where the run has told any text.
+    /// It is ignored if the run has any text.
     Ignore,
-    /// It replaces the last message, for agents that edit their answer at the end.
+    /// It replaces the last message, for agents that edit their answer at the end; one that only goes on is added.
     Replace,
 }
 
@@ -47,26 +48,37 @@ impl WholePolicy {
     }
 }
 
-/// What a whole text says beyond what the run has told.
+/// The texts of a run that its producer has called its whole answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AnswerTexts {
+    /// The id of the first one; without one it is the run's first text.
+    first: Option<String>,
+    /// The id of the last one.
+    last: String,
+    /// The id of the run's last text then: with another one the answer has gone on.
+    run_last: String,
+}
+
+/// Comparison of a whole text with the run's texts.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Compared<'w> {
-    /// Nothing.
-    Told,
-    /// The run has told no text.
+pub(crate) enum WholeComparison<'w> {
+    /// It adds nothing.
+    Known,
+    /// The run has no text.
     First,
-    /// This, after the last message.
+    /// It adds this rest to the last message.
     Rest(&'w str),
-    /// All of it.
+    /// All of it is new.
     New,
 }
 
 /// A whole text and its digest.
-pub(crate) struct Whole<'w> {
+pub(crate) struct WholeText<'w> {
     text: &'w str,
     digest: Digest,
 }
 
-impl<'w> Whole<'w> {
+impl<'w> WholeText<'w> {
     pub(crate) fn new(text: &'w str) -> Self {
         Self { text, digest: Digest::without_whitespace(text) }
     }
@@ -76,12 +88,12 @@ impl<'w> Whole<'w> {
         self.text
     }
 
-    /// Returns whether the text is a told one.
+    /// Returns true if the digest is that of the text.
     pub(crate) fn is(&self, told: Digest) -> bool {
         self.digest == told
     }
 
-    /// Returns what follows the first `len` bytes that are no white space.
+    /// Splits the text after the first `len` bytes that are not white space.
     fn after(&self, len: u64) -> Option<(&'w str, &'w str)> {
         let mut left = usize::try_from(len).ok()?;
         for (at, character) in self.text.char_indices().filter(|(_, character)| !character.is_whitespace()) {
@@ -96,7 +108,7 @@ impl<'w> Whole<'w> {
         None
     }
 
-    /// Returns what is left of the text where it begins with a told one.
+    /// Returns the rest of the text after a beginning with this digest.
     pub(crate) fn rest_after(&self, told: Digest) -> Option<&'w str> {
         let (head, rest) = self.after(told.len).filter(|_| told.len > 0)?;
         (Digest::without_whitespace(head) == told).then_some(rest)
@@ -104,26 +116,30 @@ impl<'w> Whole<'w> {
 }
 
 impl RunState {
-    /// Compares a whole text with what the run has told.
-    pub(crate) fn compare<'w>(&mut self, whole: &Whole<'w>, earlier: &dyn Earlier) -> Compared<'w> {
-        let told = &self.told;
+    /// Compares a whole text with the run's texts.
+    pub(crate) fn compare<'w>(
+        &mut self,
+        whole: &WholeText<'w>,
+        history: &dyn History,
+    ) -> WholeComparison<'w> {
+        let told = &self.text_digests;
         if told.is_empty() {
-            return Compared::First;
+            return WholeComparison::First;
         }
         if !told.mixed {
             if [told.last, told.all()].contains(&whole.digest) {
-                return Compared::Told;
+                return WholeComparison::Known;
             }
             if let Some(rest) = whole.rest_after(told.all()) {
-                return Compared::Rest(self.without_trailing(rest));
+                return WholeComparison::Rest(self.without_trailing(rest));
             }
         }
         // Digests are kept of the last message and of all; anything else is looked up.
-        if self.told.compared > limits::RUN_COMPARED_BYTES {
-            return Compared::New;
+        if self.text_digests.compared > limits::RUN_COMPARED_BYTES {
+            return WholeComparison::New;
         }
-        self.told.compared += self.text_bytes;
-        let texts: Vec<String> = earlier.run_texts().iter().map(|text| words(&text.content)).collect();
+        self.text_digests.compared += self.text_bytes;
+        let texts: Vec<String> = history.run_texts().iter().map(|text| words(&text.content)).collect();
         let text = words(whole.text);
         let is_beginning = |told: &str| told.starts_with(&text);
         let equals = |told: &String| *told == text;
@@ -131,21 +147,61 @@ impl RunState {
             || texts.last().is_some_and(|last| is_beginning(last))
             || is_beginning(&texts.concat())
         {
-            return Compared::Told;
+            return WholeComparison::Known;
         }
         match longest_tail(&texts, &text) {
-            Some(len) if len == text.len() => Compared::Told,
+            Some(len) if len == text.len() => WholeComparison::Known,
             Some(len) => {
                 let rest = whole.after(len as u64).map_or("", |(_, rest)| rest);
-                Compared::Rest(self.without_trailing(rest))
+                WholeComparison::Rest(self.without_trailing(rest))
             }
-            None => Compared::New,
+            None => WholeComparison::New,
         }
     }
 
-    /// Leaves out the white space that the last message ends with.
+    /// Finds the texts of the run that a whole text repeats or continues; `None` if it is new.
+    pub(crate) fn texts_of(&mut self, whole: &WholeText<'_>, history: &dyn History) -> Option<AnswerTexts> {
+        let digests = &self.text_digests;
+        let run_last = digests.last_id.clone()?;
+        let texts = |first: Option<&str>, last: &str| {
+            let (first, last) = (first.map(str::to_owned), last.to_owned());
+            Some(AnswerTexts { first, last, run_last: run_last.clone() })
+        };
+        if !digests.mixed {
+            if whole.digest == digests.all() || whole.rest_after(digests.all()).is_some() {
+                return texts(None, &run_last);
+            }
+            if whole.digest == digests.last {
+                return texts(Some(&run_last), &run_last);
+            }
+        }
+        if digests.compared > limits::RUN_COMPARED_BYTES {
+            return None;
+        }
+        self.text_digests.compared += self.text_bytes;
+        let known = history.run_texts();
+        let contents: Vec<String> = known.iter().map(|text| words(&text.content)).collect();
+        let text = words(whole.text);
+        let same = contents.iter().rposition(|told| *told == text);
+        let begun = || contents.last().filter(|last| last.starts_with(&text)).map(|_| contents.len() - 1);
+        if let Some(at) = same.or_else(begun) {
+            return texts(Some(&known[at].id), &known[at].id);
+        }
+        if contents.concat().starts_with(&text) {
+            return texts(None, &run_last);
+        }
+        let mut left = longest_tail(&contents, &text)?;
+        let mut tail = known.iter().zip(&contents).rev().filter(|(_, told)| !told.is_empty());
+        let (first, _) = tail.find(|(_, told)| {
+            left = left.saturating_sub(told.len());
+            left == 0
+        })?;
+        texts(Some(&first.id), &run_last)
+    }
+
+    /// Strips the white space that the last message already ends with.
     pub(crate) fn without_trailing<'w>(&self, rest: &'w str) -> &'w str {
-        let trailing = self.told.trailing;
+        let trailing = self.text_digests.trailing;
         let len = usize::try_from(trailing.len).unwrap_or(usize::MAX);
         match rest.split_at_checked(len) {
             Some((head, rest)) if Digest::of(head) == trailing => rest,
@@ -154,9 +210,34 @@ impl RunState {
     }
 }
 
-/// Returns the length of the most last texts that a text begins with.
+impl AnswerTexts {
+    /// Returns the answer after its whole was added to the run: it goes up to the last text, or is that text.
+    pub(crate) fn after_whole(told: Option<Self>, run_last: Option<&String>) -> Option<Self> {
+        let run_last = run_last?.clone();
+        Some(match told {
+            Some(told) if told.last == told.run_last => Self { last: run_last.clone(), run_last, ..told },
+            Some(told) => Self { run_last, ..told },
+            None => Self { first: Some(run_last.clone()), last: run_last.clone(), run_last },
+        })
+    }
+
+    /// Joins the texts, unless they are all texts of the run, or the run has gone on.
+    pub(crate) fn join(&self, run_last: Option<&String>, history: &dyn History) -> Option<String> {
+        let first = self.first.as_ref().filter(|_| run_last == Some(&self.run_last))?;
+        let texts = history.run_texts();
+        let first = texts
+            .iter()
+            .position(|text| text.id == *first)
+            .filter(|first| *first > 0 || self.last != self.run_last)?;
+        let last = texts.iter().rposition(|text| text.id == self.last)?;
+        let answer = texts.get(first..=last)?;
+        Some(join(answer.iter().map(|text| (text.id.as_str(), text.content.as_str()))))
+    }
+}
+
+/// Returns the length of the longest run of last texts that a text begins with.
 ///
-/// By digests, because each text would have to be compared as often as there are texts after it.
+/// Compares digests, because each text would have to be compared as often as there are texts after it.
 fn longest_tail(texts: &[String], text: &str) -> Option<usize> {
     let (mut tail, mut head) = (Digest::default(), Digest::default());
     let (mut hashed, mut longest) = (0, None);
@@ -174,7 +255,7 @@ fn longest_tail(texts: &[String], text: &str) -> Option<usize> {
     longest
 }
 
-/// Leaves out the white space of a text.
+/// Removes the white space of a text.
 fn words(text: &str) -> String {
     text.split_whitespace().collect()
 }
@@ -198,7 +279,7 @@ mod tests {
 
     #[test]
     fn white_space_does_not_count() {
-        let whole = Whole::new(" It is\n sunny  today.");
+        let whole = WholeText::new(" It is\n sunny  today.");
         assert_eq!(whole.rest_after(Digest::without_whitespace("Itis sunny")), Some("  today."));
         assert_eq!(whole.rest_after(Digest::without_whitespace("It was")), None);
         assert_eq!(whole.rest_after(Digest::default()), None);

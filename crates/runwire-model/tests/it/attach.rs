@@ -10,23 +10,24 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use runwire_model::attach::Present;
+use runwire_model::attach::AttachSnapshot;
 use runwire_model::convert::{Converted, Converter};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::event::{Event, InteractionRequested, RunStarted, TextDelta, TextStarted, ToolProgress};
-use runwire_model::record::{By, ChatMessage, Earlier, Entry, Record};
+use runwire_model::record::{ChatMessage, EventOrigin, History, Record};
 use runwire_model::run::RunState;
 use runwire_model::window::Window;
 use runwire_model::{Json, Timestamp};
 use serde_json::{Value, json};
 
 use super::ag_ui_rules::Client;
-use super::properties::{WireFrame, config, decode_into, seen};
+use super::properties::{WireFrame, config, decode_into, one_each, seen};
 use super::runs::{self, RUN, THREAD};
 use super::vectors::{self, Case};
 
-const OFFERED: [Dialect; 4] =
-    [Dialect::Runwire, Dialect::AgUi, Dialect::EasyflowChat, Dialect::StreamingEngine];
+fn offered() -> impl Iterator<Item = Dialect> {
+    Dialect::ALL.into_iter().filter(|dialect| dialect.offers_attach())
+}
 
 /// A run, and the thread before it.
 pub(crate) struct Run {
@@ -77,11 +78,11 @@ impl Run {
 
     /// The snapshots after no record, after one, and so on.
     fn snapshots(&self, dialect: Dialect, fidelity: Fidelity) -> Vec<Vec<WireFrame>> {
-        let mut present = Present::new(&self.thread_id, &self.run_id, self.before.clone());
-        let mut snapshots = vec![wire(&present.frames(dialect, fidelity))];
+        let mut snapshot = AttachSnapshot::new(&self.thread_id, &self.run_id, self.before.clone());
+        let mut snapshots = vec![wire(&snapshot.frames(dialect, fidelity))];
         for record in &self.records {
-            present.absorb(record);
-            snapshots.push(wire(&present.frames(dialect, fidelity)));
+            snapshot.absorb(record);
+            snapshots.push(wire(&snapshot.frames(dialect, fidelity)));
         }
         snapshots
     }
@@ -187,7 +188,7 @@ fn passes_the_rules(frames: &[WireFrame]) -> Result<(), String> {
 fn attaching_anywhere_comes_to_the_same_run() {
     for case in vectors::cases() {
         for run in runs_of(&case) {
-            for dialect in OFFERED {
+            for dialect in offered() {
                 for fidelity in [Fidelity::Native, Fidelity::Full] {
                     attaching_changes_nothing(&run, dialect, fidelity)
                         .unwrap_or_else(|problem| panic!("{} {}: {problem}", case.label(), run.run_id));
@@ -247,9 +248,10 @@ fn a_snapshots_ordering_values_are_below_the_tails() {
 
 #[test]
 fn attach_is_offered_where_the_design_says() {
-    for dialect in Dialect::ALL {
-        assert_eq!(dialect.offers_attach(), OFFERED.contains(&dialect), "{dialect}");
-    }
+    let offers = [Dialect::Runwire, Dialect::AgUi, Dialect::EasyflowChat, Dialect::StreamingEngine];
+    let replays = [Dialect::Loom, Dialect::LoomExport, Dialect::Agio, Dialect::SocialApp, Dialect::Text];
+    assert_eq!(offers.map(Dialect::offers_attach), [true; 4]);
+    assert_eq!(replays.map(Dialect::offers_attach), [false; 5]);
 }
 
 /// Writes what a client that attaches receives, for every vector and after each of its records.
@@ -278,20 +280,13 @@ fn attach_streams_are_written_for_the_official_client() {
 }
 
 fn records(events: Vec<Event>) -> Vec<Record> {
-    let each = |(seq, event): (u64, Event)| Record {
-        seq,
-        at: Timestamp(0),
-        source_time: None,
-        dialect: None,
-        entries: vec![Entry { event, by: By::Producer }],
-    };
-    (1..).zip(events).map(each).collect()
+    one_each(events, EventOrigin::Producer)
 }
 
 fn snapshot(before: Window, events: Vec<Event>, dialect: Dialect) -> Vec<Value> {
-    let mut present = Present::new(THREAD, RUN, before);
-    records(events).iter().for_each(|record| present.absorb(record));
-    let frames = present.frames(dialect, Fidelity::Native);
+    let mut snapshot = AttachSnapshot::new(THREAD, RUN, before);
+    records(events).iter().for_each(|record| snapshot.absorb(record));
+    let frames = snapshot.frames(dialect, Fidelity::Native);
     frames.iter().map(|(_, data)| serde_json::from_slice(data).unwrap()).collect()
 }
 
@@ -351,8 +346,10 @@ fn of_what_is_replaced_only_the_last_is_told() {
 
 #[test]
 fn nothing_is_told_of_a_run_that_has_not_begun() {
-    for dialect in OFFERED {
-        assert!(Present::new(THREAD, RUN, Window::default()).frames(dialect, Fidelity::Native).is_empty());
+    for dialect in offered() {
+        assert!(
+            AttachSnapshot::new(THREAD, RUN, Window::default()).frames(dialect, Fidelity::Native).is_empty()
+        );
     }
 }
 

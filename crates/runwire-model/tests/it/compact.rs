@@ -3,16 +3,15 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use runwire_model::Timestamp;
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::event::{Event, RunStarted, TextDelta, TextStarted};
 use runwire_model::limits;
-use runwire_model::record::{By, Entry, Record};
+use runwire_model::record::{EventOrigin, Record};
 use runwire_model::window::Window;
 
 use super::attach::{Run, runs_of, wire};
-use super::properties::{WireFrame, config, decode, seen};
+use super::properties::{WireFrame, config, decode, one_each, seen};
 use super::runs;
 use super::vectors;
 
@@ -160,14 +159,7 @@ fn text_of(pieces: impl IntoIterator<Item = String>) -> Run {
     let start: [Event; 2] =
         [RunStarted::default().into(), TextStarted { message_id: "m".into(), role: None }.into()];
     let events = start.into_iter().chain(pieces.into_iter().map(piece));
-    let each = |(seq, event): (u64, Event)| Record {
-        seq,
-        at: Timestamp(0),
-        source_time: None,
-        dialect: None,
-        entries: vec![Entry { event, by: By::Producer }],
-    };
-    Run::made_up((1..).zip(events).map(each).collect())
+    Run::made_up(one_each(events, EventOrigin::Producer))
 }
 
 #[test]

@@ -228,15 +228,13 @@ fn cell(to: Dialect, event: &Event, frames: &[(Option<String>, Value)]) -> Strin
 fn is_slot(to: Dialect, frame: &Value) -> bool {
     match to {
         Dialect::Runwire | Dialect::Text => false,
-        Dialect::Loom => frame["type"] == "custom" && frame["value"]["runwire"].is_object(),
-        Dialect::LoomExport => frame["Custom"]["runwire"].is_object(),
         Dialect::StreamingEngine => frame["type"] == "runwire",
-        Dialect::Agio => frame["type"] == "debug" && frame["data"]["runwire"].is_object(),
         Dialect::AgUi | Dialect::SocialApp => {
             frame["type"] == "CUSTOM"
                 && frame["name"].as_str().is_some_and(|name| name.starts_with("runwire."))
         }
         Dialect::EasyflowChat => frame["domain"] == "debug" && frame["type"] == "runwire",
+        _ => frame.as_object().unwrap().values().any(|value| value["runwire"].is_object()),
     }
 }
 
@@ -297,6 +295,11 @@ fn the_mapping_table_of_every_dialect_is_what_its_encoder_writes() {
     let written = Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Runwire);
     assert_fresh(written.map(|dialect| {
         let path = format!("docs/dialects/{dialect}.md");
+        if !root().join(&path).exists() && std::env::var_os("RUNWIRE_WRITE_DOCS").is_some() {
+            let page =
+                format!("# `{dialect}`\n\n## Mapping\n\n<!-- mapping:begin -->\n<!-- mapping:end -->\n");
+            fs::write(root().join(&path), page).unwrap();
+        }
         expect(&path, |document| with_table(document, "mapping", &mapping_table(dialect)))
     }));
 }
@@ -307,6 +310,140 @@ fn the_canonical_dialect_says_every_event_as_itself() {
         let itself = format!("`{name}`");
         assert!(cells.iter().all(|cell| *cell == itself || cell == "as it came"), "{name}: {cells:?}");
     }
+}
+
+// The list of dialects
+
+/// What a dialect is, by name: the first sentence of its line of the registry.
+fn meanings() -> BTreeMap<String, String> {
+    let registry = read("crates/runwire-model/src/dialect/registry.rs");
+    let lines: Vec<&str> = registry.lines().map(str::trim).collect();
+    let meaning = |pair: &[&str]| {
+        let meaning = pair[0].strip_prefix("/// ")?.trim_end_matches('.');
+        let variant = pair[1].split_once(" => ")?.0;
+        let dialect = Dialect::ALL.into_iter().find(|dialect| format!("{dialect:?}") == variant)?;
+        let meaning = meaning.strip_prefix("The ").map_or(meaning.to_owned(), |rest| format!("the {rest}"));
+        Some((dialect.name().to_owned(), meaning))
+    };
+    lines.windows(2).filter_map(meaning).collect()
+}
+
+/// The first run of the longest canonical sample in a dialect: ids of thread and run, and frames with their kinds.
+fn sample_frames(to: Dialect, fidelity: Fidelity) -> ([String; 2], Vec<(String, Value)>) {
+    let stream = samples().into_iter().max_by_key(Vec::len).unwrap();
+    let (thread, run, _) = &stream[0];
+    let (mut encoder, mut window) = (Encoder::new(to, thread, run, fidelity), Window::new(run));
+    let mut frames = Vec::new();
+    for (_, _, record) in stream.iter().take_while(|(_, known, _)| known == run) {
+        window.absorb(record);
+        let mut written = Frames::default();
+        encoder.step(record, &window, &mut written);
+        frames.extend(written.iter().map(|(name, data)| {
+            let frame = serde_json::from_slice(data).unwrap_or(Value::Null);
+            (if to == Dialect::Text { String::new() } else { label(to, name, &frame) }, frame)
+        }));
+    }
+    ([thread.clone(), run.clone()], frames)
+}
+
+/// Finds the path of a field that holds a value, with dots between its levels.
+fn path_of(frame: &Value, is_it: &impl Fn(&str, &Value) -> bool) -> Option<String> {
+    frame.as_object()?.iter().find_map(|(key, value)| match is_it(key, value) {
+        true => Some(key.clone()),
+        false => path_of(value, is_it).map(|path| format!("{key}.{path}")),
+    })
+}
+
+/// Names the fields with the ids of thread and run; that of the run with the kind of its frame where only one has it.
+fn id_fields(to: Dialect) -> [String; 2] {
+    let ([thread, run], frames) = sample_frames(to, Fidelity::Native);
+    let found = |id: &str| -> Vec<(&str, String)> {
+        let is_id = |_: &str, value: &Value| *value == id;
+        let native = frames.iter().filter(|(_, frame)| !is_slot(to, frame));
+        native.filter_map(|(kind, frame)| Some((kind.trim_matches('`'), path_of(frame, &is_id)?))).collect()
+    };
+    let shown = |found: &[(&str, String)], has_kind: bool| match found {
+        [] => "–".to_owned(),
+        [(kind, path)] if has_kind && !path.starts_with(kind) => format!("`{kind}.{path}`"),
+        // The first frame may have the id in its payload too.
+        [.., (_, path)] => format!("`{path}`"),
+    };
+    [shown(&found(&thread), false), shown(&found(&run), true)]
+}
+
+/// Names the first counter of the dialect's document, and where it starts.
+fn ordering_field(to: Dialect) -> String {
+    use runwire_model::dialect::document::Growth;
+    let mut counters = to.document().order.counters.iter();
+    let Some(counter) = counters.find(|rule| rule.growth != Growth::TimeNeverDecreases) else {
+        return "–".to_owned();
+    };
+    let (_, frames) = sample_frames(to, Fidelity::Native);
+    let Some(first) = frames.iter().find_map(|(_, frame)| frame.pointer(counter.pointer)) else {
+        return "–".to_owned();
+    };
+    let field = |pointer: &str| format!("`{}`", pointer.trim_start_matches('/').replace('/', "."));
+    let scope = counter.within.map(|within| format!(" per {}", field(within))).unwrap_or_default();
+    format!("{}{scope}, from {first}", field(counter.pointer))
+}
+
+/// Names the frame that is the slot, and the object that carries residues.
+fn slot_and_residue(to: Dialect) -> (String, String) {
+    if !to.has_extensions() {
+        return ("–".to_owned(), "–".to_owned());
+    }
+    let (_, native) = sample_frames(to, Fidelity::Native);
+    let slot = native.iter().find(|(_, frame)| is_slot(to, frame)).map(|(kind, _)| kind.clone());
+    let (_, full) = sample_frames(to, Fidelity::Full);
+    let is_residue = |key: &str, value: &Value| key == "runwire" && value.is_array();
+    let mut residues = full.iter().filter_map(|(_, frame)| path_of(frame, &is_residue));
+    let holder = match residues.next().as_deref().map(|path| path.strip_suffix(".runwire")) {
+        None => "a slot before the frame".to_owned(),
+        Some(None) => "the frame".to_owned(),
+        Some(Some(holder)) => format!("`{holder}`"),
+    };
+    (slot.unwrap_or_default(), holder)
+}
+
+#[test]
+fn the_documents_table_of_dialects_is_what_their_frames_show() {
+    let meanings = meanings();
+    let mut table =
+        "| dialect | what it is | thread | run | ordering field | slot | residue in |\n".to_owned();
+    table.push_str("|---|---|---|---|---|---|---|\n");
+    for to in Dialect::ALL {
+        let (slot, residue) = slot_and_residue(to);
+        let (what, [thread, run], order) = (&meanings[to.name()], id_fields(to), ordering_field(to));
+        writeln!(table, "| [`{to}`]({to}.md) | {what} | {thread} | {run} | {order} | {slot} | {residue} |")
+            .unwrap();
+    }
+    let path = "docs/dialects/README.md";
+    assert_fresh([expect(path, |document| with_table(document, "dialects", &table))]);
+}
+
+type DialectList = (&'static str, fn(Dialect) -> bool);
+
+/// Lists of dialects in sentences.
+const LISTS: &[DialectList] = &[
+    ("names-its-run", Dialect::names_its_run),
+    ("names-run-in-every-frame", Dialect::names_run_in_every_frame),
+    ("names-only-its-session", |dialect| dialect.names_its_session() && !dialect.names_run_in_every_frame()),
+];
+
+/// Writes anew each list between a comment like `<!-- dialects: names-its-run -->` and `<!-- end -->`.
+fn with_lists(document: &str) -> String {
+    let mut parts = document.split("<!-- dialects: ");
+    let mut fresh = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once(" -->").unwrap();
+        let rest = rest.split_once("<!-- end -->").unwrap_or_else(|| panic!("`{name}` has no end")).1;
+        let list = LISTS.iter().find(|(known, _)| *known == name);
+        let (_, is_listed) = list.unwrap_or_else(|| panic!("there is no list `{name}`"));
+        let dialects = Dialect::READABLE.into_iter().filter(|dialect| is_listed(*dialect));
+        let dialects: Vec<String> = dialects.map(|dialect| format!("`{dialect}`")).collect();
+        write!(fresh, "<!-- dialects: {name} -->{}<!-- end -->{rest}", dialects.join(", ")).unwrap();
+    }
+    fresh
 }
 
 // The vocabulary and the limits
@@ -431,7 +568,7 @@ fn output(wanted: &str) -> String {
 /// Lists the documents that may show output: the READMEs and everything in `docs`.
 fn documents() -> Vec<String> {
     let mut documents = vec!["README.md".to_owned(), "README.zh-CN.md".to_owned()];
-    for folder in ["docs", "docs/dialects"] {
+    for folder in ["docs", "docs/dialects", "docs/errors"] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().to_string_lossy().into_owned();
             if name.ends_with(".md") {
@@ -445,7 +582,7 @@ fn documents() -> Vec<String> {
 
 #[test]
 fn the_documents_show_what_the_converter_writes() {
-    assert_fresh(documents().iter().map(|path| expect(path, with_outputs)));
+    assert_fresh(documents().iter().map(|path| expect(path, |text| with_lists(&with_outputs(text)))));
 }
 
 #[test]

@@ -287,3 +287,33 @@ fn what_the_end_of_a_text_says_comes_back_from_easyflow() {
     let back = frames.iter().find(|frame| frame["type"] == "TEXT_MESSAGE_END").unwrap();
     assert_eq!((&back["key_points"], &back["result_type"]), (&json!(["a"]), &json!("clarification")));
 }
+
+#[test]
+fn a_form_that_is_asked_again_is_cancelled_under_its_own_id() {
+    let form = |kind: &str| {
+        let payload = json!({"form_id": "f", "schema": {"type": "object"}});
+        frame("interaction", kind, payload)
+    };
+    let failure = frame("system", "error", json!({"code": "E", "message": "no", "retryable": false}));
+    for end in [form("form_cancel"), failure] {
+        let input = [status("running"), form("form_request"), form("form_cancel"), form("form_request"), end];
+        let frames = shown(&input);
+        let ids = |kind: &str| -> Vec<&str> {
+            let of_kind = frames.iter().filter(|frame| frame["type"] == kind);
+            of_kind.map(|frame| frame["payload"]["form_id"].as_str().unwrap()).collect()
+        };
+        assert_eq!(ids("form_request"), ["f", "f"]);
+        assert_eq!(ids("form_cancel"), ["f", "f"]);
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_without_having_waited_is_told_as_that() {
+    let frames = shown(&[status("running"), status("resumed")]);
+    assert_eq!(told(&frames)[..2], ["system/status running", "system/status resumed"]);
+    // What an answer has told before is not told again.
+    let cancel = frame("interaction", "form_cancel", json!({"form_id": "f"}));
+    let frames = shown(&[status("running"), form(), cancel, status("resumed")]);
+    let resumed = told(&frames).into_iter().filter(|word| word == "system/status resumed").count();
+    assert_eq!(resumed, 1);
+}

@@ -8,7 +8,7 @@ use super::ag_ui_rules::Client;
 use super::vectors::convert;
 
 /// For each dialect: a first frame, and an end of something that never began.
-const CASES: [(Dialect, &str, &str); 9] = [
+const CASES: [(Dialect, &str, &str); 10] = [
     (
         Dialect::EasyflowChat,
         r#"{"domain":"system","type":"status","conversation_id":"c","payload":{"state":"running"}}"#,
@@ -43,6 +43,11 @@ const CASES: [(Dialect, &str, &str); 9] = [
         Dialect::AgUi,
         r#"{"type":"RUN_STARTED","threadId":"c","runId":"r"}"#,
         r#"{"type":"REASONING_MESSAGE_END","messageId":"m"}"#,
+    ),
+    (
+        Dialect::AgUi,
+        r#"{"type":"RUN_STARTED","threadId":"c","runId":"r"}"#,
+        r#"{"type":"REASONING_END","messageId":"m"}"#,
     ),
     (
         Dialect::Runwire,
@@ -104,4 +109,21 @@ fn an_end_that_the_guard_has_told_is_no_frame() {
     ];
     let events = converted(Dialect::AgUi, Dialect::Runwire, &frames);
     assert!(events.iter().all(|event| event["type"] != "foreign"), "{events:?}");
+}
+
+#[test]
+fn the_end_of_a_reasoning_span_that_began_is_no_frame() {
+    for message in ["m", "s"] {
+        let frames = [
+            r#"{"type":"RUN_STARTED","threadId":"c","runId":"r"}"#.to_owned(),
+            r#"{"type":"REASONING_START","messageId":"s"}"#.to_owned(),
+            format!(r#"{{"type":"REASONING_MESSAGE_START","messageId":"{message}","role":"reasoning"}}"#),
+            format!(r#"{{"type":"REASONING_MESSAGE_CONTENT","messageId":"{message}","delta":"hm"}}"#),
+            format!(r#"{{"type":"REASONING_MESSAGE_END","messageId":"{message}"}}"#),
+            r#"{"type":"REASONING_END","messageId":"s"}"#.to_owned(),
+        ];
+        let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+        let events = converted(Dialect::AgUi, Dialect::Runwire, &frames);
+        assert!(events.iter().all(|event| event["type"] != "foreign"), "{events:?}");
+    }
 }

@@ -1,15 +1,14 @@
 //! Ids that a decoder mints, and ids of a producer that look the same.
 
-use runwire_model::Timestamp;
 use runwire_model::dialect::{Dialect, Fidelity};
 use runwire_model::event::{
     Body, Event, RunStarted, TextDelta, TextFinished, TextStarted, ThinkingDelta, ThinkingStarted,
 };
-use runwire_model::record::{By, Entry, Record};
+use runwire_model::record::{EventOrigin, Record};
 use runwire_model::run::RunState;
 use serde_json::json;
 
-use super::properties::{WireFrame, decode, decode_into, encode, seen};
+use super::properties::{WireFrame, decode, decode_into, encode, one_each, seen};
 use super::runs::RUN;
 
 /// Dialects whose pieces have no id, so that reading them mints one.
@@ -17,14 +16,7 @@ const WITHOUT_IDS: [Dialect; 4] =
     [Dialect::Loom, Dialect::LoomExport, Dialect::StreamingEngine, Dialect::Agio];
 
 fn records(bodies: Vec<Body>) -> Vec<Record> {
-    let record = |(at, body): (usize, Body)| Record {
-        seq: at as u64 + 1,
-        at: Timestamp(0),
-        source_time: None,
-        dialect: None,
-        entries: vec![Entry { event: Event::new(body), by: By::Server }],
-    };
-    bodies.into_iter().enumerate().map(record).collect()
+    one_each(bodies.into_iter().map(Event::new), EventOrigin::Server)
 }
 
 fn minted(kind: &str, number: usize) -> String {

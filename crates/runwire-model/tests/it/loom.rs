@@ -239,3 +239,60 @@ fn an_unknown_node_id_and_a_name_that_contradicts_it_change_nothing() {
     let ids: Vec<&str> = frames[3..6].iter().map(|frame| frame["node_id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["run-act-2"; 3]);
 }
+
+/// Plays frames of tools; each call's id and arguments with its result.
+fn results(frames: &[&str]) -> Vec<String> {
+    let mut lines = vec![r#"{"type":"run_start","run_id":"qq3"}"#];
+    lines.extend(frames);
+    lines.push(r#"{"reply":""}"#);
+    let (frames, ended) = converted(&lines, Options::to(Dialect::Runwire));
+    assert_eq!(ended, Ok(()));
+    let of_type = |kind: &'static str| frames.iter().filter(move |frame| frame["type"] == kind);
+    of_type("tool.called")
+        .map(|called| {
+            let result = of_type("tool.finished").find(|finished| finished["call_id"] == called["call_id"]);
+            let result = result.map_or(&Value::Null, |finished| &finished["result"]);
+            format!("{} {} {}", called["call_id"], called["arguments"]["q"], result)
+        })
+        .collect()
+}
+
+#[test]
+fn an_end_without_an_id_is_that_of_a_call_without_one() {
+    let call = r#"{"type":"tool_call","call_id":"ID","name":"k","arguments":{"q":1}}"#;
+    let other = r#"{"type":"tool_call","name":"k","arguments":{"q":2}}"#;
+    let start = r#"{"type":"tool_start","name":"k"}"#;
+    let end = r#"{"type":"tool_end","call_id":"ID","name":"k","result":"r1","is_error":false}"#;
+    let other_end = r#"{"type":"tool_end","name":"k","result":"r2","is_error":false}"#;
+    let nameless = r#"{"type":"tool_end","result":"r2","is_error":false}"#;
+    for id in ["abc", "qq3:c1", "qq3:c2", "qq3:c3"] {
+        let (call, end) = (call.replace("ID", id), end.replace("ID", id));
+        for frames in [
+            vec![&*call, other, other_end, &*end],
+            vec![&*call, other, nameless, &*end],
+            vec![&*call, other, &*end, other_end],
+            vec![&*call, other, start, other_end, &*end],
+            vec![other, &*call, other_end, &*end],
+            vec![other, &*call, &*end, other_end],
+            vec![other, start, &*call, start, &*end, other_end],
+        ] {
+            let mut told = results(&frames);
+            told.sort_by_key(|call| call.contains("r2"));
+            let told: Vec<_> = told.iter().map(|call| call.split_once(' ').unwrap().1).collect();
+            assert_eq!(told, [r#"1 "r1""#, r#"2 "r2""#], "{frames:?}");
+        }
+    }
+}
+
+#[test]
+fn the_id_of_a_call_that_has_ended_is_no_name_of_another() {
+    let end = |id: &str, result: &str| {
+        format!(r#"{{"type":"tool_end","call_id":"{id}","name":"k","result":"{result}","is_error":false}}"#)
+    };
+    let call = r#"{"type":"tool_call","call_id":"abc","name":"k","arguments":{"q":1}}"#;
+    let bare = |q: u8| format!(r#"{{"type":"tool_call","name":"k","arguments":{{"q":{q}}}}}"#);
+    let told = results(&[call, &end("abc", "r1"), &bare(2), &end("abc", "again"), &end("x", "r2")]);
+    assert!(told.iter().any(|call| call.ends_with(r#"2 "r2""#)), "{told:?}");
+    let told = results(&[&bare(1), &bare(2), &end("x", "r1"), &end("x", "again"), &end("y", "r2")]);
+    assert!(told.iter().any(|call| call.ends_with(r#"2 "r2""#)), "{told:?}");
+}

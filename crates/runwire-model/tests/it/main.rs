@@ -10,6 +10,7 @@ mod ends;
 mod ids;
 mod loom;
 mod model_schema;
+mod open_items;
 mod properties;
 mod replay;
 mod robustness;

@@ -5,10 +5,10 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
-use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, Weave};
+use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, RecordBuilder};
 use runwire_model::event::{Body, Event, Level, Notice, RunCompleted, RunStarted, Summary};
 use runwire_model::fold::{MessageState, UsageState};
-use runwire_model::record::{By, Entry, Record};
+use runwire_model::record::{Entry, EventOrigin, Record};
 use runwire_model::run::{Authority, RunState};
 use runwire_model::window::Window;
 use runwire_model::{Json, Timestamp};
@@ -51,8 +51,8 @@ pub(crate) fn decode_into(
         let show = |error| format!("{error}: {}", String::from_utf8_lossy(data));
         let opened = decoder.open(name.as_deref(), data).map_err(show)?;
         let (seq, mut entries) = (records.len() as u64 + 1, Vec::new());
-        let mut weave = Weave::new(state, &window, Authority::Server, dialect, seq, &mut entries);
-        decoder.decode(opened, &mut weave).map_err(show)?;
+        let mut builder = RecordBuilder::new(state, &window, Authority::Server, dialect, seq, &mut entries);
+        decoder.decode(opened, &mut builder).map_err(show)?;
         let record = Record { seq, at: Timestamp(0), source_time: None, dialect: Some(dialect), entries };
         window.absorb(&record);
         records.push(record);
@@ -91,17 +91,21 @@ const ENVELOPE: &[&str] = &[
     "runId",
 ];
 
-/// The same events as acts of a server, so that no dialect takes them for its own frames.
-fn as_actions(records: &[Record]) -> Vec<Record> {
-    let each = |(at, event): (usize, Event)| Record {
-        seq: at as u64 + 1,
+/// Makes a record of each event. They have no dialect, so none takes them for its own frames.
+pub(crate) fn one_each(events: impl IntoIterator<Item = Event>, origin: EventOrigin) -> Vec<Record> {
+    let record = |(seq, event)| Record {
+        seq,
         at: Timestamp(0),
         source_time: None,
         dialect: None,
-        entries: vec![Entry { event, by: By::Server }],
+        entries: vec![Entry { event, origin }],
     };
+    (1..).zip(events).map(record).collect()
+}
+
+fn as_actions(records: &[Record]) -> Vec<Record> {
     let entries = records.iter().flat_map(|record| &record.entries);
-    entries.map(|entry| entry.event.clone()).enumerate().map(each).collect()
+    one_each(entries.map(|entry| entry.event.clone()), EventOrigin::Server)
 }
 
 /// What a person sees of a run, without ids and times.
@@ -509,7 +513,8 @@ fn a_fatal_warning_is_an_error_in_every_dialect() {
         ..Default::default()
     };
     let bodies: [Body; 3] = [RunStarted::default().into(), notice.into(), RunCompleted::default().into()];
-    let entries = bodies.map(|body| Entry { event: Event::new(body), by: By::Producer }).to_vec();
+    let entries =
+        bodies.map(|body| Entry { event: Event::new(body), origin: EventOrigin::Producer }).to_vec();
     let record = Record { seq: 1, at: Timestamp(0), source_time: None, dialect: None, entries };
     for dialect in Dialect::READABLE {
         keeps_what_a_person_sees(std::slice::from_ref(&record), dialect).unwrap();

@@ -30,12 +30,13 @@ pub(crate) struct Choice {
 
 impl Choice {
     pub(crate) fn of(byte: u8) -> Self {
-        let byte = usize::from(byte);
+        let (byte, dialects) = (usize::from(byte), Dialect::READABLE.len() + 1);
+        let rest = byte / dialects;
         Self {
-            dialect: Dialect::READABLE.get(byte % 9).copied(),
-            framing: FRAMINGS[byte / 9 % 3],
-            authority: if byte / 27 % 2 == 0 { Authority::Producer } else { Authority::Server },
-            lenient: byte / 54 % 2 == 1,
+            dialect: Dialect::READABLE.get(byte % dialects).copied(),
+            framing: FRAMINGS[rest % 3],
+            authority: if rest / 3 % 2 == 0 { Authority::Producer } else { Authority::Server },
+            lenient: rest / 6 % 2 == 1,
         }
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use runwire_model::Timestamp;
 use runwire_model::convert::{Converter, Options};
-use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, Weave};
+use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, RecordBuilder};
 use runwire_model::framing::{Framing, Unframer, write_frame};
 use runwire_model::record::Record;
 use runwire_model::run::{Authority, RunState};
@@ -139,9 +139,15 @@ fn feed(dialect: Dialect, frames: &[WireFrame]) -> Result<(), TestCaseError> {
         let Ok(opened) = decoder.open(name.as_deref(), data) else { continue };
         let before = (state.clone(), decoder.clone());
         let mut entries = Vec::new();
-        let mut weave =
-            Weave::new(&mut state, &window, Authority::Producer, decoder.dialect(), seq + 1, &mut entries);
-        match decoder.decode(opened, &mut weave) {
+        let mut builder = RecordBuilder::new(
+            &mut state,
+            &window,
+            Authority::Producer,
+            decoder.dialect(),
+            seq + 1,
+            &mut entries,
+        );
+        match decoder.decode(opened, &mut builder) {
             Ok(()) => {
                 seq += 1;
                 let dialect = Some(decoder.dialect());
@@ -295,8 +301,8 @@ proptest! {
                 let Ok(opened) = decoder.open(name.as_deref(), data) else { continue };
                 let (seq, mut entries) = (records.len() as u64 + 1, Vec::new());
                 let authority = Authority::Producer;
-                let mut weave = Weave::new(&mut state, &window, authority, dialect, seq, &mut entries);
-                if decoder.decode(opened, &mut weave).is_err() {
+                let mut builder = RecordBuilder::new(&mut state, &window, authority, dialect, seq, &mut entries);
+                if decoder.decode(opened, &mut builder).is_err() {
                     continue;
                 }
                 let record =
@@ -311,4 +317,35 @@ proptest! {
         };
         prop_assert!(read(true) == read(false));
     }
+}
+
+#[test]
+fn a_frame_whose_time_cannot_be_read_shows_the_time_of_the_one_before() {
+    let piece = |time: &str| {
+        let data = r#""data":{"content":"Hi","step":1}"#;
+        format!(r#"{{"type":"text_delta","run_id":"r","timestamp":"{time}",{data}}}"#)
+    };
+    let mut decoder = Decoder::new(Dialect::Agio);
+    let mut encoder = Encoder::new(Dialect::Agio, "t", "r", Fidelity::Native);
+    let (mut state, mut window) = (RunState::new("t", "r"), Window::default());
+    let mut shown = Vec::new();
+    for (seq, time) in (1..).zip(["2025-11-30T08:00:00.000Z", "2025-11-31T08:00:00.000Z"]) {
+        let frame = piece(time);
+        let opened = decoder.open(None, frame.as_bytes()).unwrap();
+        let (source_time, mut entries) = (opened.envelope.time, Vec::new());
+        let mut builder =
+            RecordBuilder::new(&mut state, &window, Authority::Producer, Dialect::Agio, seq, &mut entries);
+        decoder.decode(opened, &mut builder).unwrap();
+        // The log's own time is a later one.
+        let at = Timestamp(1_800_000_000_000);
+        let record = Record { seq, at, source_time, dialect: Some(Dialect::Agio), entries };
+        window.absorb(&record);
+        let mut frames = Frames::default();
+        encoder.step(&record, &window, &mut frames);
+        for (_, data) in frames.iter() {
+            let frame: Value = serde_json::from_slice(data).unwrap();
+            shown.push(frame["timestamp"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(shown.len() > 1 && shown.iter().all(|time| time == "2025-11-30T08:00:00.000Z"), "{shown:?}");
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::*;
-use runwire_model::record::{By, Earlier, Record};
+use runwire_model::record::{EventOrigin, History, Record};
 use runwire_model::run::{Authority, OpenText, RunState};
 use runwire_model::window::Window;
 use runwire_model::{Json, Timestamp};
@@ -178,10 +178,13 @@ impl Run {
             event.extra.set("metadata.trace", Json::string("t-1"));
         }
         self.at = Timestamp(self.at.0 + attempt.later);
-        let (by, dialect) =
-            if attempt.frame { (By::Producer, Some(Dialect::Runwire)) } else { (By::Server, None) };
+        let (origin, dialect) = if attempt.frame {
+            (EventOrigin::Producer, Some(Dialect::Runwire))
+        } else {
+            (EventOrigin::Server, None)
+        };
         let (seq, mut entries) = (self.records.len() as u64 + 1, Vec::new());
-        let written = self.state.apply(event, by, Authority::Server, seq, &self.window, &mut entries);
+        let written = self.state.apply(event, origin, Authority::Server, seq, &self.window, &mut entries);
         if written.is_err() || entries.is_empty() {
             return;
         }
@@ -289,7 +292,7 @@ impl Run {
                 Event::new(asked)
             }
             Act::Answer { open, resolved } => {
-                let question = pick(&self.state.questions, *open)?;
+                let question = pick(&self.state.interactions, *open)?;
                 let interaction_id = question.id.clone();
                 Event::new(InteractionResolved { interaction_id, ..(**resolved).clone() })
             }

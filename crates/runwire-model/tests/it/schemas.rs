@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use jsonschema::Validator;
 use runwire_model::convert::Options;
@@ -11,8 +12,7 @@ use serde_json::{Value, json};
 use super::vectors::{cases, convert, folder};
 
 fn schema(dialect: Dialect) -> Validator {
-    let path = folder().join(dialect.name()).join("schema.json");
-    let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let schema: Value = serde_json::from_str(dialect.schema()).unwrap();
     jsonschema::validator_for(&schema).unwrap()
 }
 
@@ -63,12 +63,18 @@ fn judge(dialect: Dialect) {
 
 /// One test a dialect, so that they run side by side.
 macro_rules! schemas_take_what_is_written_and_refuse_it_mutated {
-    ($($name:ident: $dialect:ident),* $(,)?) => {$(
-        #[test]
+    ($($name:ident: $dialect:ident),* $(,)?) => {
+        $(#[test]
         fn $name() {
             judge(Dialect::$dialect);
+        })*
+
+        #[test]
+        fn every_frame_of_the_other_dialects_fits_its_document_and_a_mutated_one_does_not() {
+            let listed = [$(Dialect::$dialect),*];
+            Dialect::READABLE.into_iter().filter(|dialect| !listed.contains(dialect)).for_each(judge);
         }
-    )*};
+    };
 }
 
 schemas_take_what_is_written_and_refuse_it_mutated! {
@@ -86,8 +92,9 @@ schemas_take_what_is_written_and_refuse_it_mutated! {
 fn the_examples_of_each_schema_are_taken_and_refused_as_they_say() {
     for dialect in Dialect::READABLE {
         let schema = schema(dialect);
-        let path = folder().join(dialect.name()).join("schema.examples.json");
-        let examples: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        let examples = fs::read(folder().join(dialect.name()).join("schema.examples.json"));
+        let examples = examples.unwrap_or_else(|error| panic!("{dialect}: schema.examples.json: {error}"));
+        let examples: Value = serde_json::from_slice(&examples).unwrap();
         let list = |key: &str| examples[key].as_array().unwrap().clone();
         for example in list("valid") {
             // A valid example stands alone or, like an invalid one, beside what it shows.
@@ -99,6 +106,26 @@ fn the_examples_of_each_schema_are_taken_and_refused_as_they_say() {
             let (why, frame) = (&example["why"], &example["frame"]);
             assert!(!schema.is_valid(frame), "{dialect}: {why}: taken: {frame}");
         }
+    }
+}
+
+/// Types of other languages are made from these files.
+#[test]
+fn the_schemas_beside_the_vectors_are_those_of_the_dialects() {
+    for dialect in Dialect::READABLE {
+        let path = folder().join(dialect.name()).join("schema.json");
+        if std::env::var_os("RUNWIRE_WRITE_VECTORS").is_some() {
+            let vectors = path.parent().unwrap();
+            fs::create_dir_all(vectors).unwrap();
+            fs::write(&path, dialect.schema()).unwrap();
+            // A new dialect has its examples beside its code, and no vectors yet.
+            let code = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dialect");
+            let examples = code.join(dialect.name().replace('-', "_")).join("schema.examples.json");
+            if examples.exists() {
+                fs::copy(examples, vectors.join("schema.examples.json")).unwrap();
+            }
+        }
+        assert_eq!(fs::read_to_string(path).unwrap(), dialect.schema(), "{dialect}");
     }
 }
 

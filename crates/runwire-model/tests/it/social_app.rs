@@ -329,3 +329,14 @@ fn a_state_with_a_number_beyond_f64_is_patched_like_any_other() {
     }
     assert!(told(Dialect::AgUi)[1].starts_with(r#"{"type":"STATE_DELTA""#));
 }
+
+#[test]
+fn the_end_of_a_call_that_nobody_began_keeps_the_tools_name() {
+    let end = json!({
+        "type": "TOOL_CALL_END", "messageId": "m", "toolCallId": "c", "toolCallName": "find", "stage": "worker",
+    });
+    let input = [json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"}), end];
+    let frames = shown(Dialect::SocialApp, &input);
+    let ended = frames.iter().find(|frame| frame["type"] == "TOOL_CALL_END").unwrap();
+    assert_eq!(ended["toolCallName"], "find", "{frames:?}");
+}

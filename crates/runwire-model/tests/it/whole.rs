@@ -1,10 +1,15 @@
 //! Whole texts: every reader of every dialect ends with the same words, whatever the source says again.
 
+use runwire_model::Timestamp;
 use runwire_model::convert::Options;
-use runwire_model::dialect::Dialect;
+use runwire_model::dialect::{Decoder, Dialect, RecordBuilder};
+use runwire_model::event::Body;
+use runwire_model::record::Record;
+use runwire_model::run::{Authority, RunState, WholePolicy};
+use runwire_model::window::Window;
 use serde_json::Value;
 
-use crate::vectors::convert;
+use crate::vectors::{Outcome, convert};
 
 /// What a Loom agent writes: pieces, tools between them, and the reply.
 struct Case {
@@ -146,32 +151,46 @@ fn legacy(case: &Case) -> Vec<(Option<String>, Vec<u8>)> {
     frames.into_iter().map(|frame| (None, frame.to_string().into_bytes())).collect()
 }
 
-/// Gathers what a client shows that knows nothing but the dialect's document.
+/// Finds the piece of text in a frame, as a client does that is written from the dialect's document alone.
+type Client = fn(&Value) -> Option<&Value>;
+
+const CLIENTS: &[(Dialect, Client)] = &[
+    (Dialect::Runwire, |frame| (frame["type"] == "text.delta").then(|| &frame["content"])),
+    (Dialect::Loom, |frame| (frame["type"] == "message_chunk").then(|| &frame["content"])),
+    (Dialect::LoomExport, |frame| Some(&frame["Messages"]["chunk"]["content"])),
+    (Dialect::StreamingEngine, |frame| (frame["type"] == "content").then(|| &frame["data"]["content"])),
+    (Dialect::Agio, |frame| (frame["type"] == "text_delta").then(|| &frame["data"]["content"])),
+    (Dialect::AgUi, |frame| (frame["type"] == "TEXT_MESSAGE_CONTENT").then(|| &frame["delta"])),
+    (Dialect::SocialApp, |frame| (frame["type"] == "TEXT_MESSAGE_END").then(|| &frame["answer"])),
+    (Dialect::EasyflowChat, |frame| {
+        let payload = (frame["type"] == "message").then(|| &frame["payload"])?;
+        payload.get("delta").or(payload.get("content"))
+    }),
+];
+
+/// Returns the dialect whose client reads a dialect: its own, or for one without a client here that of the canonical
+/// events, which reads what the dialect's decoder makes of the frames.
+fn client_dialect(dialect: Dialect) -> Dialect {
+    let has_client = dialect == Dialect::Text || CLIENTS.iter().any(|(known, _)| *known == dialect);
+    if has_client { dialect } else { Dialect::Runwire }
+}
+
+/// Returns the text that the client of a dialect shows.
 fn shown(frames: &[(String, Option<String>, Vec<u8>)], dialect: Dialect, own: bool) -> String {
+    if client_dialect(dialect) != dialect {
+        let frames: Vec<_> = frames.iter().map(|(_, name, data)| (name.clone(), data.clone())).collect();
+        let options = Options { from: Some(dialect), ..Options::to(client_dialect(dialect)) };
+        return shown(&convert(&frames, options).unwrap().frames, client_dialect(dialect), false);
+    }
+    let client = CLIENTS.iter().find(|(known, _)| *known == dialect).map(|(_, client)| client);
     let mut shown = String::new();
     for (_, _, data) in frames {
-        if dialect == Dialect::Text {
+        let Some(client) = client else {
             shown.push_str(std::str::from_utf8(data).unwrap());
             continue;
-        }
-        let frame: Value = serde_json::from_slice(data).unwrap();
-        let kind = frame["type"].as_str().unwrap_or_default();
-        let piece = match (dialect, kind) {
-            (Dialect::Runwire, "text.delta") => &frame["content"],
-            (Dialect::Loom, "message_chunk") => &frame["content"],
-            (Dialect::LoomExport, _) => &frame["Messages"]["chunk"]["content"],
-            (Dialect::StreamingEngine, "content") | (Dialect::Agio, "text_delta") => {
-                &frame["data"]["content"]
-            }
-            (Dialect::AgUi, "TEXT_MESSAGE_CONTENT") => &frame["delta"],
-            (Dialect::SocialApp, "TEXT_MESSAGE_END") => &frame["answer"],
-            (Dialect::EasyflowChat, "message") => match &frame["payload"]["delta"] {
-                Value::Null => &frame["payload"]["content"],
-                delta => delta,
-            },
-            _ => continue,
         };
-        shown.push_str(piece.as_str().unwrap_or_default());
+        let frame: Value = serde_json::from_slice(data).unwrap();
+        shown.push_str(client(&frame).and_then(Value::as_str).unwrap_or_default());
     }
     // Loom's own client shows the reply where it says more than the pieces.
     if let (Dialect::Loom, true, Some((_, _, last))) = (dialect, own, frames.last()) {
@@ -190,6 +209,12 @@ fn shown(frames: &[(String, Option<String>, Vec<u8>)], dialect: Dialect, own: bo
 
 fn words(text: &str) -> String {
     text.split_whitespace().collect()
+}
+
+fn sorted(text: &str) -> String {
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    words.sort_unstable();
+    words.concat()
 }
 
 #[test]
@@ -217,6 +242,188 @@ fn every_reader_of_every_dialect_ends_with_the_same_words() {
 }
 
 #[test]
+fn a_whole_that_is_followed_by_the_end_is_the_reply() {
+    for case in CASES {
+        let reply = words(case.reply);
+        // One that was cut short says less than the texts that it begins with.
+        let is_cut = reply.is_empty() || case.what.contains("cut");
+        let expected = if is_cut { case.answer } else { &reply };
+        for (to, pointer) in [(Dialect::Loom, "/reply"), (Dialect::Agio, "/data/response")] {
+            let options = Options { from: Some(Dialect::StreamingEngine), ..Options::to(to) };
+            let outcome = convert(&legacy(case), options).unwrap();
+            let (_, _, last) = outcome.frames.last().unwrap();
+            let last: Value = serde_json::from_slice(last).unwrap();
+            let whole = last.pointer(pointer).and_then(Value::as_str).unwrap();
+            assert_eq!(words(whole), expected, "{}: read as {to}", case.what);
+        }
+    }
+}
+
+#[test]
+fn a_whole_that_the_answer_goes_on_after_is_not_the_reply() {
+    let frames = [
+        r#"{"type":"token","content":"Let me look."}"#,
+        r#"{"type":"tool_call","tool_id":"c","tool_name":"look","tool_args":"{}"}"#,
+        r#"{"type":"token","content":"It is sunny."}"#,
+        r#"{"type":"final_answer","content":"It is sunny."}"#,
+        r#"{"type":"tool_call","tool_id":"d","tool_name":"look","tool_args":"{}"}"#,
+        r#"{"type":"token","content":"And warm."}"#,
+        r#"{"type":"done"}"#,
+    ];
+    let frames: Vec<_> = frames.iter().map(|frame| (None, frame.as_bytes().to_vec())).collect();
+    let options = Options { from: Some(Dialect::StreamingEngine), ..Options::to(Dialect::Loom) };
+    let outcome = convert(&frames, options).unwrap();
+    let (_, _, last) = outcome.frames.last().unwrap();
+    let last: Value = serde_json::from_slice(last).unwrap();
+    assert_eq!(last["reply"], "Let me look.\n\nIt is sunny.\n\nAnd warm.");
+}
+
+/// A run in which texts and thoughts are open beside each other, and the words of its texts.
+struct Interleaved {
+    what: &'static str,
+    from: Dialect,
+    frames: &'static [&'static str],
+    words: &'static [&'static str],
+    /// Whether the end of a text says it.
+    ends_whole: bool,
+}
+
+const INTERLEAVED: &[Interleaved] = &[
+    Interleaved {
+        what: "an answer beside a subagent's thought",
+        from: Dialect::AgUi,
+        frames: &[
+            r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+            r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s1","name":"helper"}"#,
+            r#"{"type":"REASONING_MESSAGE_START","messageId":"h","role":"reasoning","subagentRunId":"s1"}"#,
+            r#"{"type":"REASONING_MESSAGE_CONTENT","messageId":"h","delta":"hm","subagentRunId":"s1"}"#,
+            r#"{"type":"TEXT_MESSAGE_START","messageId":"a","role":"assistant"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"a","delta":"ANSWER"}"#,
+            r#"{"type":"TEXT_MESSAGE_END","messageId":"a"}"#,
+            r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+        ],
+        words: &["ANSWER"],
+        ends_whole: false,
+    },
+    Interleaved {
+        what: "an answer beside a subagent's text",
+        from: Dialect::AgUi,
+        frames: &[
+            r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+            r#"{"type":"SUBAGENT_STARTED","subagentRunId":"s1","name":"helper"}"#,
+            r#"{"type":"TEXT_MESSAGE_START","messageId":"h","role":"assistant","subagentRunId":"s1"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"h","delta":"SUB1 ","subagentRunId":"s1"}"#,
+            r#"{"type":"TEXT_MESSAGE_START","messageId":"a","role":"assistant"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"a","delta":"MAIN1 "}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"h","delta":"SUB2 ","subagentRunId":"s1"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"a","delta":"MAIN2 "}"#,
+            r#"{"type":"TEXT_MESSAGE_END","messageId":"a"}"#,
+            r#"{"type":"TEXT_MESSAGE_END","messageId":"h","subagentRunId":"s1"}"#,
+            r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+        ],
+        words: &["SUB1", "MAIN1", "SUB2", "MAIN2"],
+        ends_whole: false,
+    },
+    Interleaved {
+        what: "a subagent's text beside the answer",
+        from: Dialect::Runwire,
+        frames: &[
+            r#"{"type":"run.started","thread_id":"t","run_id":"r"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"a","content":"MAIN1 "}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"h","content":"SUB1 ","subagent_run_id":"s1"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"a","content":"MAIN2 "}"#,
+            r#"{"type":"text.finished","run_id":"r","message_id":"a"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"h","content":"SUB2 ","subagent_run_id":"s1"}"#,
+            r#"{"type":"run.completed","run_id":"r"}"#,
+        ],
+        words: &["MAIN1", "SUB1", "MAIN2", "SUB2"],
+        ends_whole: false,
+    },
+    Interleaved {
+        what: "two texts of the assistant",
+        from: Dialect::Runwire,
+        frames: &[
+            r#"{"type":"run.started","thread_id":"t","run_id":"r"}"#,
+            r#"{"type":"text.started","run_id":"r","message_id":"a"}"#,
+            r#"{"type":"text.started","run_id":"r","message_id":"b"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"a","content":"A1 "}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"b","content":"B1 "}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"a","content":"A2 "}"#,
+            r#"{"type":"text.finished","run_id":"r","message_id":"a"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"b","content":"B2 "}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"c","content":"C1 "}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"b","content":"B3 "}"#,
+            r#"{"type":"run.completed","run_id":"r"}"#,
+        ],
+        words: &["A1", "B1", "A2", "B2", "C1", "B3"],
+        ends_whole: false,
+    },
+    Interleaved {
+        what: "a text beside another one, told by its end alone",
+        from: Dialect::Runwire,
+        frames: &[
+            r#"{"type":"run.started","thread_id":"t","run_id":"r"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"a","content":"A1 "}"#,
+            r#"{"type":"text.started","run_id":"r","message_id":"b"}"#,
+            r#"{"type":"text.finished","run_id":"r","message_id":"b","content":"B1 "}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"a","content":"A2 "}"#,
+            r#"{"type":"run.completed","run_id":"r"}"#,
+        ],
+        words: &["A1", "B1", "A2"],
+        ends_whole: true,
+    },
+    Interleaved {
+        what: "a producer's own text beside one of a slot",
+        from: Dialect::StreamingEngine,
+        frames: &[
+            r#"{"type":"session_start","data":{"session_id":"t","request_id":"r"},"metadata":{}}"#,
+            r#"{"type":"runwire","data":{"type":"text.delta","message_id":"s","content":"SLOT1 "},"metadata":{}}"#,
+            r#"{"type":"thinking","data":{"content":"hm"},"metadata":{}}"#,
+            r#"{"type":"content","data":{"content":"OWN1 ","is_complete":false},"metadata":{}}"#,
+            r#"{"type":"runwire","data":{"type":"text.delta","message_id":"s","content":"SLOT2 "},"metadata":{}}"#,
+            r#"{"type":"content","data":{"content":"OWN2 ","is_complete":true},"metadata":{}}"#,
+            r#"{"type":"session_end","data":{"status":"completed"},"metadata":{}}"#,
+        ],
+        words: &["SLOT1", "OWN1", "SLOT2", "OWN2"],
+        ends_whole: false,
+    },
+];
+
+#[test]
+fn every_reader_sees_every_word_of_texts_beside_each_other_once() {
+    for case in INTERLEAVED {
+        let input: Vec<_> = case.frames.iter().map(|frame| (None, frame.as_bytes().to_vec())).collect();
+        for to in Dialect::ALL {
+            let label = format!("{}: read as {to}", case.what);
+            let options = |from, to| Options { from: Some(from), ..Options::to(to) };
+            let outcome = convert(&input, options(case.from, to)).unwrap();
+            // Social-app tells a text at its end, so the order of those beside each other is another one.
+            let ordered = |text: &str| if to == Dialect::SocialApp { sorted(text) } else { words(text) };
+            let told = shown(&outcome.frames, to, false);
+            if to == Dialect::StreamingEngine {
+                let is_last = |data: &[u8]| {
+                    serde_json::from_slice::<Value>(data).unwrap()["data"]["is_complete"] == true
+                };
+                assert_eq!(outcome.frames.iter().filter(|(_, _, data)| is_last(data)).count(), 1, "{label}");
+            }
+            // Their readers are told that a text replaces another one.
+            if case.ends_whole && matches!(client_dialect(to), Dialect::Runwire | Dialect::AgUi) {
+                continue;
+            }
+            assert_eq!(ordered(&told), ordered(&case.words.join(" ")), "{label}");
+            if to == Dialect::Text {
+                continue;
+            }
+            let frames: Vec<_> =
+                outcome.frames.iter().map(|(_, name, data)| (name.clone(), data.clone())).collect();
+            let back = convert(&frames, options(to, Dialect::Runwire)).unwrap();
+            let joined = |outcome: &Outcome| ordered(&outcome.messages[0].main_content);
+            assert_eq!(joined(&back), joined(&outcome), "{label}");
+        }
+    }
+}
+
+#[test]
 fn a_whole_that_names_its_message_replaces_it() {
     let frames = [
         r#"{"type":"run.started","run_id":"r","thread_id":"t"}"#,
@@ -229,7 +436,7 @@ fn a_whole_that_names_its_message_replaces_it() {
         let options = Options { from: Some(Dialect::Runwire), ..Options::to(to) };
         let outcome = convert(&input, options).unwrap();
         assert_eq!(outcome.messages[0].main_content, "Two plus two is four.", "{to}");
-        let expected = match to {
+        let expected = match client_dialect(to) {
             // Its end says the whole, and it has the messages in one list.
             Dialect::SocialApp => "Twoplustwoisfour.",
             Dialect::AgUi | Dialect::Runwire => "Twoplustwoisfive.",
@@ -296,4 +503,29 @@ fn many_whole_messages_without_ids_are_all_told() {
     let options = Options { from: Some(Dialect::EasyflowChat), ..Options::to(Dialect::Text) };
     let outcome = convert(&input, options).unwrap();
     assert_eq!(outcome.messages[0].main_content.matches(" xx").count(), 500);
+}
+
+#[test]
+fn a_whole_that_only_goes_on_replaces_nothing() {
+    let frames = [r#"{"type":"message_chunk","content":"Hello","id":"a"}"#, r#"{"reply":"Hello world"}"#];
+    let mut decoder = Decoder::new(Dialect::Loom);
+    let (mut state, mut window) = (RunState::new("t", "r"), Window::default());
+    let mut pieces = Vec::new();
+    for (seq, frame) in (1..).zip(frames) {
+        let opened = decoder.open(None, frame.as_bytes()).unwrap();
+        let mut entries = Vec::new();
+        let builder =
+            RecordBuilder::new(&mut state, &window, Authority::Producer, Dialect::Loom, seq, &mut entries);
+        decoder.decode(opened, &mut builder.with_whole(WholePolicy::Replace)).unwrap();
+        for entry in &entries {
+            match &entry.event.body {
+                Body::TextDelta(delta) => pieces.push(delta.content.clone()),
+                Body::TextFinished(finished) => assert_eq!(finished.content, None),
+                _ => {}
+            }
+        }
+        let (at, dialect) = (Timestamp(0), Some(Dialect::Loom));
+        window.absorb(&Record { seq, at, source_time: None, dialect, entries });
+    }
+    assert_eq!(pieces, ["Hello", " world"]);
 }

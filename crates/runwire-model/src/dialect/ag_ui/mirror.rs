@@ -6,7 +6,7 @@
 
 use serde_json::value::RawValue;
 
-use super::super::Frames;
+use crate::dialect::Frames;
 use crate::event::{Event, Extra};
 use crate::json::{Json, Object, ObjectWriter};
 use crate::patch;
@@ -74,7 +74,7 @@ enum Kind {
 }
 
 impl Mirror {
-    /// Makes a client that holds the messages of earlier runs.
+    /// Makes a client with the messages of earlier runs.
     pub(crate) fn new(messages: Vec<ChatMessage>) -> Self {
         Self { messages: messages.into_iter().map(Message::of_chat).collect(), ..Self::default() }
     }
@@ -84,7 +84,7 @@ impl Mirror {
         self.active
     }
 
-    /// Takes a frame that was written for the client; tells whether it sums up the tokens so far.
+    /// Applies a frame to the client; returns true for one with the sum of tokens so far.
     pub(crate) fn take(&mut self, data: &[u8]) -> bool {
         let Some(text) = std::str::from_utf8(data).ok() else { return false };
         let Ok(mut frame) = Object::parse_checked(text) else { return false };
@@ -296,7 +296,7 @@ impl Mirror {
         self.messages.insert(at, message);
     }
 
-    /// Takes a whole list of messages. Thinking and activities stay where the list has none.
+    /// Replaces the messages. Thinking and activities stay if the list has none.
     fn replace(&mut self, list: Vec<Message>) {
         let has = |role: &str| list.iter().any(|message| message.role == role);
         let (has_thinking, has_activity) = (has("reasoning"), has("activity"));

@@ -1,15 +1,15 @@
-//! Takes the back end's figures out of events before they are written.
+//! Removes the back end's figures from events before they are written.
 //!
-//! A figure is known by its name and by its place. It is taken out where a back end tells of itself: in the fields
-//! of an event that the model has no name for, in its summary, its metadata, its error, and in frames of unknown
-//! type. Arguments, results, `ui_schema`, state, messages and answers are business data: a tool may have an
-//! argument that is called `model`.
+//! A figure is identified by its name and its location. It is removed where a back end describes itself: in the fields
+//! of an event that the model does not know, in its summary, its metadata, its error, and in frames of unknown type.
+//! Arguments, results, `ui_schema`, state, messages and answers are business data: a tool may have an argument that is
+//! called `model`.
 
 use crate::dialect::encode::field_of;
 use crate::event::{Body, ErrorInfo, Event, Extra, Foreign, Summary};
 use crate::json::{Json, Object, ObjectWriter};
 
-/// Names of the back end's figures: first the document's own, then the same in other dialects.
+/// Names of the back end's figures: first those of the document, then their names in other dialects.
 const FIGURES: &[&str] = &[
     "inputTokens",
     "outputTokens",
@@ -33,10 +33,10 @@ const FIGURES: &[&str] = &[
     "metrics",
 ];
 
-/// Names of objects in a frame's envelope, in which figures may stand too.
+/// Names of objects in a frame's envelope that may contain figures.
 const ENVELOPES: &[&str] = &["data", "payload", "metadata", "meta", "extra", "summary", "error", "rawEvent"];
 
-/// Takes the figures out of an event; gives nothing where there are none to take out.
+/// Returns the event without figures; `None` if it has none.
 pub(super) fn scrubbed(event: &Event) -> Option<Event> {
     let may_tell = match &event.body {
         Body::RunStarted(started) => started.input.is_some(),
@@ -81,7 +81,7 @@ pub(super) fn scrubbed(event: &Event) -> Option<Event> {
     Some(event)
 }
 
-/// Leaves of a summary what counts things that a person sees.
+/// Reduces a summary to the counts that a person sees.
 fn scrub_summary(summary: &mut Option<Summary>) {
     let Some(told) = summary.take() else { return };
     let mut kept =
@@ -123,8 +123,8 @@ fn scrub_value(value: Option<&mut Json>) {
     }
 }
 
-/// Copies an object without its figures, and without those in fields that `is_searched` tells; any other value gives
-/// nothing.
+/// Copies an object without its figures, also without those in fields that `is_searched` selects; `None` for any other
+/// value.
 fn without_figures(value: &Json, is_searched: impl Fn(&str) -> bool) -> Option<Json> {
     let object = Object::of_json(value)?;
     let mut out = Vec::with_capacity(value.text().len());

@@ -1,8 +1,7 @@
-//! Weaves what a frame says into the run: finds out which message, call or step is meant, mints the ids that
-//! the source lacks, and adds what the normal form needs.
+//! Builds the record of a frame: resolves which message, call or step the frame means, mints ids that the source
+//! lacks, and adds the events that the normal form needs.
 //!
-//! Decoders read all fields of a frame first and weave afterwards, so that a frame that cannot be read has
-//! changed nothing.
+//! Decoders read all fields of a frame before they add anything, so an unreadable frame changes nothing.
 
 use std::borrow::Cow;
 
@@ -14,37 +13,34 @@ use crate::event::{
     ToolStarted,
 };
 use crate::json::Json;
-use crate::record::{By, Earlier, Entry};
+use crate::record::{Entry, EventOrigin, History};
 use crate::run::{
-    Authority, CallPhase, Compared, Digest, OpenCall, OpenStep, OpenText, Refusal, RunState, Whole,
-    WholePolicy, continued, continues,
+    AnswerTexts, Authority, CallPhase, Digest, OpenCall, OpenStep, OpenText, Refusal, RunState,
+    WholeComparison, WholePolicy, WholeText, continued, continues,
 };
 
-/// The run that a frame is woven into.
-pub struct Weave<'a> {
+/// Builder of the record of one frame, on the state of its run.
+pub struct RecordBuilder<'a> {
     /// The run's state.
     pub state: &'a mut RunState,
-    /// What the run stored before.
-    pub earlier: &'a dyn Earlier,
+    /// The run's stored events.
+    pub history: &'a dyn History,
     authority: Authority,
     dialect: Dialect,
     seq: u64,
     whole: WholePolicy,
-    /// The open step that the frame names.
+    /// Id of the open step that the frame names.
     named_step: Option<String>,
     /// Whether the frame ends something that never began.
     ends_nothing: bool,
     out: &'a mut Vec<Entry>,
 }
 
-/// A result of weaving.
-pub(crate) type Woven = Result<(), Refusal>;
-
-impl<'a> Weave<'a> {
+impl<'a> RecordBuilder<'a> {
     /// Begins a record.
     pub fn new(
         state: &'a mut RunState,
-        earlier: &'a dyn Earlier,
+        history: &'a dyn History,
         authority: Authority,
         dialect: Dialect,
         seq: u64,
@@ -52,7 +48,7 @@ impl<'a> Weave<'a> {
     ) -> Self {
         Self {
             state,
-            earlier,
+            history,
             authority,
             dialect,
             seq,
@@ -63,24 +59,29 @@ impl<'a> Weave<'a> {
         }
     }
 
-    /// Sets what becomes of a whole text that differs from what the run has told.
+    /// Sets the policy for a whole text that differs from the run's texts.
     #[must_use]
     pub fn with_whole(mut self, whole: WholePolicy) -> Self {
         self.whole = whole;
         self
     }
 
-    /// Adds what the frame says.
-    pub(crate) fn say(&mut self, body: impl Into<Body>, extra: Extra) -> Woven {
-        self.put(body, extra, By::Producer)
+    /// Adds an event that the frame states.
+    pub(crate) fn add(&mut self, body: impl Into<Body>, extra: Extra) -> Result<(), Refusal> {
+        self.add_with_origin(body, extra, EventOrigin::Producer)
     }
 
-    /// Adds what the frame implies.
-    pub(crate) fn imply(&mut self, body: impl Into<Body>) -> Woven {
-        self.put(body, Extra::default(), By::Decoder)
+    /// Adds an event that the frame implies.
+    pub(crate) fn imply(&mut self, body: impl Into<Body>) -> Result<(), Refusal> {
+        self.add_with_origin(body, Extra::default(), EventOrigin::Decoder)
     }
 
-    fn put(&mut self, body: impl Into<Body>, extra: Extra, by: By) -> Woven {
+    fn add_with_origin(
+        &mut self,
+        body: impl Into<Body>,
+        extra: Extra,
+        origin: EventOrigin,
+    ) -> Result<(), Refusal> {
         let mut event = Event::new(body);
         event.extra = extra;
         let step = match &event.body {
@@ -90,42 +91,46 @@ impl<'a> Weave<'a> {
             _ => self.step(),
         };
         event.step_id = step.map(|step| step.id.clone());
-        self.event(event, by)
+        self.event(event, origin)
     }
 
-    /// Finds the open step that the frame names by the source's id; among several, the innermost.
+    /// Sets the frame's step by the source's id; among several open ones, the innermost.
     pub(crate) fn name_step(&mut self, source_id: &Json) {
         let Some(id) = source_id.as_string() else { return };
         let named = self.state.steps.iter().rfind(|step| step.source_id.as_deref() == Some(&*id));
         self.named_step = named.map(|step| step.id.clone());
     }
 
-    /// Returns the open step that the frame happens in: the one that it names, else the innermost.
+    /// Returns the frame's open step: the one that it names, else the innermost.
     pub(crate) fn step(&self) -> Option<&OpenStep> {
         let is_named = |step: &&OpenStep| Some(&step.id) == self.named_step.as_ref();
         self.state.steps.iter().rfind(is_named).or_else(|| self.state.current_step())
     }
 
-    /// Adds a whole event as it is. The end of something that never began is left out: the frame is kept instead.
-    pub(crate) fn event(&mut self, event: Event, by: By) -> Woven {
-        if by == By::Producer && self.state.ends_nothing(&event) {
+    /// Adds an event. The end of something that never began is left out, and the frame is kept instead.
+    pub(crate) fn event(&mut self, event: Event, origin: EventOrigin) -> Result<(), Refusal> {
+        if origin == EventOrigin::Producer && self.state.ends_nothing(&event) {
             self.ends_nothing = true;
             return self.state.check_open();
         }
-        self.state.apply(event, by, self.authority, self.seq, self.earlier, self.out)
+        self.state.apply(event, origin, self.authority, self.seq, self.history, self.out)
     }
 
     /// Adds the event of a slot or a residue.
     ///
-    /// What it says of a message may be about one that the frames around it told natively, without an id.
-    pub(crate) fn slot(&mut self, mut event: Event) -> Woven {
+    /// Its message may be one that native frames have built without an id.
+    pub(crate) fn slot(&mut self, mut event: Event) -> Result<(), Refusal> {
         self.translate_id(&mut event.body)?;
         match &event.body {
-            Body::TextStarted(started) if !started.is_not_assistant() => return self.next_text(event),
-            Body::ThinkingStarted(_) => return self.next_thought(event),
+            Body::TextStarted(started) if !started.is_not_assistant() => {
+                return self.begin_next(event, |state| &mut state.texts, Self::end_texts);
+            }
+            Body::ThinkingStarted(_) => {
+                return self.begin_next(event, |state| &mut state.thoughts, Self::end_thoughts);
+            }
             _ => {}
         }
-        let told = &self.state.told.last_id;
+        let told = &self.state.text_digests.last_id;
         let known =
             |id: &str, open: &[OpenText]| !self.state.is_minted(id) && open.iter().any(|text| text.id == id);
         let natively = |open: &[OpenText]| open.iter().rfind(|text| text.minted).map(|text| text.id.clone());
@@ -149,12 +154,12 @@ impl<'a> Weave<'a> {
             }
             _ => {}
         }
-        self.event(event, By::Producer)
+        self.event(event, EventOrigin::Producer)
     }
 
-    /// Makes an event name its message by the id that it has here: an id of the source may equal one that was
-    /// minted for another message.
-    fn translate_id(&mut self, body: &mut Body) -> Woven {
+    /// Replaces an event's message id by its alias: an id of the source may equal one that was minted for another
+    /// message.
+    fn translate_id(&mut self, body: &mut Body) -> Result<(), Refusal> {
         let Some((id, is_end)) = message_id(body) else { return Ok(()) };
         let base = continued(id).unwrap_or(id).to_owned();
         let suffix = id[base.len()..].to_owned();
@@ -173,11 +178,11 @@ impl<'a> Weave<'a> {
         Ok(())
     }
 
-    /// Adds a thought of which only the end tells, in its normal form.
-    fn whole_thought(&mut self, event: Event) -> Woven {
+    /// Adds a thought of which only the end is known, in the normal form.
+    fn whole_thought(&mut self, event: Event) -> Result<(), Refusal> {
         let Body::ThinkingFinished(ThinkingFinished { message_id, content: Some(content) }) = &event.body
         else {
-            return self.event(event, By::Producer);
+            return self.event(event, EventOrigin::Producer);
         };
         let like = |body: Body| Event { body, extra: Extra::default(), ..event.clone() };
         let started = ThinkingStarted { message_id: message_id.clone(), stage: None };
@@ -186,66 +191,58 @@ impl<'a> Weave<'a> {
         let ended = ThinkingFinished { message_id: message_id.clone(), content: None };
         let (started, ended) = (like(started.into()), Event { body: ended.into(), ..event.clone() });
         let delta = (!content.is_empty()).then(|| like(delta.into()));
-        self.atomically(|weave| {
+        self.atomically(|builder| {
             let mut events = [Some(started), delta, Some(ended)].into_iter().flatten();
-            events.try_for_each(|event| weave.event(event, By::Producer))
+            events.try_for_each(|event| builder.event(event, EventOrigin::Producer))
         })
     }
 
-    /// Begins a text that follows one told natively, and is itself told natively from here on.
-    fn next_text(&mut self, event: Event) -> Woven {
-        let follows = self.state.texts.iter().any(|text| text.minted) && event.subagent_run_id.is_none();
+    /// Begins a text or thought after one of native frames; the next native pieces continue it.
+    fn begin_next(
+        &mut self,
+        event: Event,
+        open: fn(&mut RunState) -> &mut Vec<OpenText>,
+        end: fn(&mut Self, bool) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let follows = open(self.state).iter().any(|text| text.minted) && event.subagent_run_id.is_none();
         if !follows {
-            return self.event(event, By::Producer);
+            return self.event(event, EventOrigin::Producer);
         }
-        self.end_texts(true)?;
-        let before = self.state.texts.len();
-        self.event(event, By::Producer)?;
-        self.state.texts.iter_mut().skip(before).for_each(|text| text.minted = true);
+        end(self, true)?;
+        let before = open(self.state).len();
+        self.event(event, EventOrigin::Producer)?;
+        open(self.state).iter_mut().skip(before).for_each(|text| text.minted = true);
         Ok(())
     }
 
-    /// Continues the last text, of which the frames before may have told no id; what follows natively is its.
-    pub(crate) fn continuation(&mut self, mut started: Event, mut delta: Event) -> Woven {
+    /// Continues the last text, whose frames may have had no id; the next native pieces continue it.
+    pub(crate) fn continuation(&mut self, mut started: Event, mut delta: Event) -> Result<(), Refusal> {
         self.end_texts(true)?;
-        if let (Body::TextStarted(started), Some(last)) = (&mut started.body, &self.state.told.last_id)
+        if let (Body::TextStarted(started), Some(last)) =
+            (&mut started.body, &self.state.text_digests.last_id)
             && !continues(last, &started.message_id)
         {
             started.message_id = self.state.continued_id(last.clone());
         }
         let before = self.state.texts.len();
-        self.event(started, By::Producer)?;
+        self.event(started, EventOrigin::Producer)?;
         if let (Some(text), Body::TextDelta(delta)) = (self.state.texts.get_mut(before), &mut delta.body) {
             text.minted = true;
             delta.message_id.clone_from(&text.id);
         }
-        self.event(delta, By::Producer)
+        self.event(delta, EventOrigin::Producer)
     }
 
-    /// Begins a thought that follows one told natively, and is itself told natively from here on.
-    fn next_thought(&mut self, event: Event) -> Woven {
-        let follows =
-            self.state.thoughts.iter().any(|thought| thought.minted) && event.subagent_run_id.is_none();
-        if !follows {
-            return self.event(event, By::Producer);
-        }
-        self.end_thoughts(true)?;
-        let before = self.state.thoughts.len();
-        self.event(event, By::Producer)?;
-        self.state.thoughts.iter_mut().skip(before).for_each(|thought| thought.minted = true);
-        Ok(())
-    }
-
-    /// Weaves several things of which any may be refused: all of them, or none.
-    pub(crate) fn atomically<E>(&mut self, weave: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
+    /// Adds several events as one: a refusal of any of them undoes all of them.
+    pub(crate) fn atomically<E>(&mut self, add: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
         let (before, entries) = (self.state.clone(), self.out.len());
-        weave(self).inspect_err(|_| {
+        add(self).inspect_err(|_| {
             *self.state = before;
             self.out.truncate(entries);
         })
     }
 
-    /// Reads a frame, and keeps it as `foreign` where all that it says is the end of something that never began.
+    /// Reads a frame; one that only ends something that never began is kept as `foreign`.
     pub(crate) fn read<E: From<Refusal>>(
         &mut self,
         frame: &str,
@@ -255,21 +252,26 @@ impl<'a> Weave<'a> {
         let before = self.out.len();
         self.ends_nothing = false;
         read(self)?;
-        let says_more = self.out[before..].iter().any(|entry| entry.by == By::Producer);
+        let says_more = self.out[before..].iter().any(|entry| entry.origin == EventOrigin::Producer);
         if self.ends_nothing && !says_more {
             self.foreign(frame, name)?;
         }
         Ok(())
     }
 
-    /// Adds a frame that the model has no event for.
-    pub(crate) fn foreign(&mut self, frame: &str, name: Option<&str>) -> Woven {
+    /// Adds a frame for which the model has no event.
+    pub(crate) fn foreign(&mut self, frame: &str, name: Option<&str>) -> Result<(), Refusal> {
         let dialect = self.dialect.name().to_owned();
         let frame = Json::from_valid(frame);
-        self.say(Foreign { dialect, frame, name: name.map(str::to_owned) }, Extra::default())
+        self.add(Foreign { dialect, frame, name: name.map(str::to_owned) }, Extra::default())
     }
 
-    /// Returns whether the run has begun.
+    /// Returns true if the run is suspended, or has had an interaction.
+    pub(crate) fn may_have_waited(&self) -> bool {
+        self.state.status == crate::run::Status::Suspended || !self.state.interaction_ids.is_empty()
+    }
+
+    /// Returns true until the run has begun.
     pub(crate) fn is_pending(&self) -> bool {
         self.state.status == crate::run::Status::Pending
     }
@@ -282,22 +284,22 @@ impl<'a> Weave<'a> {
         }
     }
 
-    /// Adds an extension field to what the frame says.
-    pub(crate) fn add_to_said(&mut self, name: &str, value: Json) {
-        let said = self.out.iter_mut().filter(|entry| entry.by == By::Producer);
+    /// Adds an extension field to the events that the frame states.
+    pub(crate) fn extend_added(&mut self, name: &str, value: Json) {
+        let said = self.out.iter_mut().filter(|entry| entry.origin == EventOrigin::Producer);
         said.for_each(|entry| entry.event.extra.set(name, value.clone()));
     }
 
     // Texts
 
-    /// Ends the texts and thoughts whose ids the source does not know: it has moved on to something else.
-    pub(crate) fn boundary(&mut self) -> Woven {
+    /// Ends the texts and thoughts with minted ids: the source has moved on to something else.
+    pub(crate) fn end_minted(&mut self) -> Result<(), Refusal> {
         self.end_thoughts(true)?;
         self.end_texts(true)
     }
 
-    /// Ends open texts; with `minted`, only those whose ids the source does not know.
-    pub(crate) fn end_texts(&mut self, minted: bool) -> Woven {
+    /// Ends open texts; with `minted`, only those with minted ids.
+    pub(crate) fn end_texts(&mut self, minted: bool) -> Result<(), Refusal> {
         while let Some(text) = self.state.texts.iter().find(|text| text.minted || !minted) {
             let message_id = text.id.clone();
             self.imply(TextFinished { message_id, ..Default::default() })?;
@@ -305,8 +307,8 @@ impl<'a> Weave<'a> {
         Ok(())
     }
 
-    /// Ends open thoughts; with `minted`, only those whose ids the source does not know.
-    pub(crate) fn end_thoughts(&mut self, minted: bool) -> Woven {
+    /// Ends open thoughts; with `minted`, only those with minted ids.
+    pub(crate) fn end_thoughts(&mut self, minted: bool) -> Result<(), Refusal> {
         while let Some(thought) = self.state.thoughts.iter().find(|thought| thought.minted || !minted) {
             let message_id = thought.id.clone();
             self.imply(ThinkingFinished { message_id, content: None })?;
@@ -314,27 +316,33 @@ impl<'a> Weave<'a> {
         Ok(())
     }
 
-    /// Returns whether the run has had a text of the assistant, be it an empty one.
+    /// Returns true if the run has had a text of the assistant, even an empty one.
     pub(crate) fn has_texts(&self) -> bool {
-        self.state.counts.messages > 0 || self.state.told.last_id.is_some()
+        self.state.counts.messages > 0 || self.state.text_digests.last_id.is_some()
     }
 
-    /// Finds the text that a piece belongs to, and begins it if it is new.
+    /// Returns the text of a piece; a new one is begun.
     pub(crate) fn open_text(&mut self, message_id: Option<String>) -> Result<String, Refusal> {
         self.open_text_of(message_id, None)
     }
 
-    fn open_text_of(&mut self, message_id: Option<String>, role: Option<String>) -> Result<String, Refusal> {
-        self.end_thoughts(true)?;
-        let known = match &message_id {
+    /// Finds the open text that a piece belongs to.
+    fn known_text(&self, message_id: Option<&str>) -> Option<String> {
+        let texts = &self.state.texts;
+        let known = match message_id {
             Some(id) => {
                 let current = self.state.text_id(id);
-                self.state.texts.iter().find(|text| text.id == current)
+                texts.iter().find(|text| text.id == current)
             }
-            None => self.state.texts.iter().rfind(|text| text.minted),
+            None => texts.iter().rfind(|text| text.minted),
         };
-        if let Some(text) = known {
-            return Ok(text.id.clone());
+        known.map(|text| text.id.clone())
+    }
+
+    fn open_text_of(&mut self, message_id: Option<String>, role: Option<String>) -> Result<String, Refusal> {
+        self.end_thoughts(true)?;
+        if let Some(text) = self.known_text(message_id.as_deref()) {
+            return Ok(text);
         }
         self.end_texts(true)?;
         let id = message_id.unwrap_or_else(|| self.state.mint_message_id());
@@ -356,52 +364,78 @@ impl<'a> Weave<'a> {
         content: Cow<'_, str>,
         format: Option<String>,
         extra: Extra,
-    ) -> Woven {
-        let delta = TextDelta { content: content.into_owned(), format, ..Default::default() };
-        let mut body = Body::TextDelta(delta);
+    ) -> Result<(), Refusal> {
+        let known = self.known_text(message_id.as_deref()).unwrap_or_default();
+        let mut body =
+            Body::TextDelta(TextDelta { message_id: known, content: content.into_owned(), format });
         self.state.check_limits(&body)?;
         let id = self.open_text(message_id)?;
         if let Body::TextDelta(delta) = &mut body {
             delta.message_id = id;
         }
-        self.say(body, extra)
+        self.add(body, extra)
     }
 
-    /// Adds what a whole text without an id says beyond what the run has told (`run/whole.rs`).
-    pub(crate) fn whole_text(&mut self, whole: &str, by: By, extra: Extra) -> Woven {
+    /// Adds the new part of a whole text without an id (`run/whole.rs`).
+    pub(crate) fn whole_text(
+        &mut self,
+        whole: &str,
+        origin: EventOrigin,
+        extra: Extra,
+    ) -> Result<(), Refusal> {
         self.state.check_open()?;
         if whole.trim().is_empty() {
             return Ok(());
         }
-        let compared = self.state.compare(&Whole::new(whole), self.earlier);
-        let policy = if compared == Compared::First { WholePolicy::Add } else { self.whole };
+        let compared = self.state.compare(&WholeText::new(whole), self.history);
+        let policy = if compared == WholeComparison::First { WholePolicy::Add } else { self.whole };
         match (policy, compared) {
-            (_, Compared::Told) | (WholePolicy::Ignore, _) => Ok(()),
-            (WholePolicy::Replace, _) => match self.state.told.last_id.clone() {
+            (_, WholeComparison::Known) | (WholePolicy::Ignore, _) => Ok(()),
+            (WholePolicy::Replace, WholeComparison::New) => match self.state.text_digests.last_id.clone() {
                 Some(message_id) => {
                     let content = Some(whole.to_owned());
-                    self.put(TextFinished { message_id, content, ..Default::default() }, extra, by)
+                    self.add_with_origin(
+                        TextFinished { message_id, content, ..Default::default() },
+                        extra,
+                        origin,
+                    )
                 }
                 None => Ok(()),
             },
-            (WholePolicy::Add, Compared::Rest(rest)) => {
-                let last = self.state.told.last_id.clone();
-                self.add_text(last, rest, by, extra)
+            (_, WholeComparison::Rest(rest)) => {
+                let last = self.state.text_digests.last_id.clone();
+                self.add_text(last, rest, origin, extra)
             }
-            (WholePolicy::Add, Compared::First) => self.add_text(None, whole, by, extra),
-            (WholePolicy::Add, Compared::New) => {
+            (_, WholeComparison::First) => self.add_text(None, whole, origin, extra),
+            (WholePolicy::Add, WholeComparison::New) => {
                 self.state.check_limits(&Body::TextDelta(TextDelta {
                     content: whole.to_owned(),
                     ..Default::default()
                 }))?;
                 self.end_answer()?;
-                self.add_text(None, whole, by, extra)
+                self.add_text(None, whole, origin, extra)
             }
         }
     }
 
-    /// Ends the assistant's open texts outside subagents, whether their ids were minted or given.
-    fn end_answer(&mut self) -> Woven {
+    /// Adds what a whole text says, and returns the texts that it consists of: the producer's answer.
+    pub(crate) fn whole_answer(&mut self, whole: &str, extra: Extra) -> Result<Option<AnswerTexts>, Refusal> {
+        if whole.trim().is_empty() || self.whole == WholePolicy::Ignore {
+            self.whole_text(whole, EventOrigin::Producer, extra)?;
+            return Ok(None);
+        }
+        let known = self.state.texts_of(&WholeText::new(whole), self.history);
+        self.whole_text(whole, EventOrigin::Producer, extra)?;
+        Ok(AnswerTexts::after_whole(known, self.state.text_digests.last_id.as_ref()))
+    }
+
+    /// Joins the texts of the producer's answer; `None` if these are all texts of the run.
+    pub(crate) fn reply_of(&self, answer: &AnswerTexts) -> Option<String> {
+        answer.join(self.state.text_digests.last_id.as_ref(), self.history)
+    }
+
+    /// Ends the assistant's open texts outside subagents, with minted or given ids.
+    fn end_answer(&mut self) -> Result<(), Refusal> {
         let is_answer = |text: &&OpenText| text.minted || (text.assistant && text.subagent.is_none());
         while let Some(text) = self.state.texts.iter().find(is_answer) {
             let message_id = text.id.clone();
@@ -410,30 +444,37 @@ impl<'a> Weave<'a> {
         Ok(())
     }
 
-    /// Adds a piece to a text; one that is closed is continued under another id.
-    fn add_text(&mut self, message_id: Option<String>, content: &str, by: By, extra: Extra) -> Woven {
-        let mut delta = TextDelta { content: content.to_owned(), ..Default::default() };
-        self.state.check_limits(&Body::TextDelta(delta.clone()))?;
+    /// Adds a piece to a text; a closed one is continued under another id.
+    fn add_text(
+        &mut self,
+        message_id: Option<String>,
+        content: &str,
+        origin: EventOrigin,
+        extra: Extra,
+    ) -> Result<(), Refusal> {
         let message_id = message_id.map(|id| self.state.continued_id(id));
+        let known = self.known_text(message_id.as_deref()).unwrap_or_default();
+        let mut delta = TextDelta { message_id: known, content: content.to_owned(), format: None };
+        self.state.check_limits(&Body::TextDelta(delta.clone()))?;
         delta.message_id = self.open_text(message_id)?;
-        self.put(delta, extra, by)
+        self.add_with_origin(delta, extra, origin)
     }
 
-    /// Compares a whole text with the message that it names, which is open or the run's last.
+    /// Compares a whole text with the message that it names: an open one, or the run's last.
     ///
-    /// Returns the text where it replaces what was told; what is only more of it is added.
+    /// Returns the text if it replaces the message's; a text that only continues it is added.
     pub(crate) fn named_text(
         &mut self,
         message_id: &str,
         whole: &str,
-        by: By,
+        origin: EventOrigin,
     ) -> Result<Option<String>, Refusal> {
-        let is_last = self.state.told.last_id.as_deref() == Some(message_id);
+        let is_last = self.state.text_digests.last_id.as_deref() == Some(message_id);
         let open = self.state.texts.iter().find(|text| text.id == message_id);
-        let whole = Whole::new(whole);
+        let whole = WholeText::new(whole);
         let told = match open {
-            _ if is_last => self.state.told.last,
-            Some(text) => Digest::without_whitespace(&self.earlier.text(text.start, message_id)),
+            _ if is_last => self.state.text_digests.last,
+            Some(text) => Digest::without_whitespace(&self.history.text(text.start, message_id)),
             None => return Ok(None),
         };
         if whole.is(told) {
@@ -442,19 +483,20 @@ impl<'a> Weave<'a> {
         let rest = whole.rest_after(told).filter(|_| is_last).map(|rest| self.state.without_trailing(rest));
         let content = rest.unwrap_or(whole.text());
         self.state.check_limits(&Body::TextDelta(TextDelta {
+            message_id: message_id.to_owned(),
             content: content.to_owned(),
-            ..Default::default()
+            format: None,
         }))?;
         if told.len > 0 && rest.is_none() {
             return Ok(Some(content.to_owned()));
         }
-        self.add_text(Some(message_id.to_owned()), content, by, Extra::default())?;
+        self.add_text(Some(message_id.to_owned()), content, origin, Extra::default())?;
         Ok(None)
     }
 
-    /// Returns whether a whole text adds nothing to what the run has told.
+    /// Returns true if a whole text adds nothing to the run's texts.
     pub(crate) fn is_told(&mut self, whole: &str) -> bool {
-        self.state.compare(&Whole::new(whole), self.earlier) == Compared::Told
+        self.state.compare(&WholeText::new(whole), self.history) == WholeComparison::Known
     }
 
     /// Adds a new text under the source's id, and leaves it open.
@@ -479,11 +521,12 @@ impl<'a> Weave<'a> {
         content: Cow<'_, str>,
         stage: Option<String>,
         extra: Extra,
-    ) -> Woven {
+    ) -> Result<(), Refusal> {
+        let known = self.open_thought(message_id.as_deref()).map(|thought| thought.id.clone());
         let mut body = Body::ThinkingDelta(ThinkingDelta {
+            message_id: known.unwrap_or_default(),
             content: content.into_owned(),
             stage: stage.clone(),
-            ..Default::default()
         });
         self.state.check_limits(&body)?;
         self.end_texts(true)?;
@@ -507,10 +550,10 @@ impl<'a> Weave<'a> {
         if let Body::ThinkingDelta(delta) = &mut body {
             delta.message_id = id;
         }
-        self.say(body, extra)
+        self.add(body, extra)
     }
 
-    /// Finds the open thought that a piece belongs to.
+    /// Returns the open thought of a piece.
     fn open_thought(&self, message_id: Option<&str>) -> Option<&OpenText> {
         match message_id {
             Some(id) => {
@@ -521,21 +564,21 @@ impl<'a> Weave<'a> {
         }
     }
 
-    /// Adds a whole thought, as far as its pieces have not told it, and ends it.
+    /// Adds the new part of a whole thought, and ends it.
     pub(crate) fn complete_thought(
         &mut self,
         message_id: Option<String>,
         whole: String,
         extra: Extra,
-    ) -> Woven {
+    ) -> Result<(), Refusal> {
         let open =
             self.open_thought(message_id.as_deref()).map(|thought| (thought.id.clone(), thought.start));
         let Some((id, start)) = open else {
             self.thinking(message_id, whole.into(), None, extra)?;
             return self.end_thoughts(true);
         };
-        let told = Digest::without_whitespace(&self.earlier.text(start, &id));
-        let compared = Whole::new(&whole);
+        let told = Digest::without_whitespace(&self.history.text(start, &id));
+        let compared = WholeText::new(&whole);
         let rest = if compared.is(told) { Some("") } else { compared.rest_after(told) };
         match rest {
             Some("") => self.imply(ThinkingFinished { message_id: id, content: None }),
@@ -543,12 +586,12 @@ impl<'a> Weave<'a> {
                 self.thinking(Some(id.clone()), Cow::Borrowed(rest), None, extra)?;
                 self.imply(ThinkingFinished { message_id: id, content: None })
             }
-            None => self.say(ThinkingFinished { message_id: id, content: Some(whole) }, extra),
+            None => self.add(ThinkingFinished { message_id: id, content: Some(whole) }, extra),
         }
     }
 
-    /// Adds the whole thinking of a run that has told none.
-    pub(crate) fn whole_thinking(&mut self, whole: &str) -> Woven {
+    /// Adds the whole thinking of a run without thoughts.
+    pub(crate) fn whole_thinking(&mut self, whole: &str) -> Result<(), Refusal> {
         if self.state.status.is_closed() {
             return Err(Refusal::RunClosed(self.state.status));
         }
@@ -568,46 +611,55 @@ impl<'a> Weave<'a> {
     // Steps
 
     /// Begins a step.
-    pub(crate) fn step_started(&mut self, name: String, extra: Extra) -> Woven {
-        self.boundary()?;
-        self.say(StepStarted { name }, extra)
+    pub(crate) fn step_started(&mut self, name: String, extra: Extra) -> Result<(), Refusal> {
+        self.end_minted()?;
+        self.add(StepStarted { name }, extra)
     }
 
     /// Ends a step.
-    pub(crate) fn step_finished(&mut self, name: String, error: Option<ErrorInfo>, extra: Extra) -> Woven {
-        self.boundary()?;
-        self.say(StepFinished { name, error }, extra)
+    pub(crate) fn step_finished(
+        &mut self,
+        name: String,
+        error: Option<ErrorInfo>,
+        extra: Extra,
+    ) -> Result<(), Refusal> {
+        self.end_minted()?;
+        self.add(StepFinished { name, error }, extra)
     }
 
     // Calls
 
-    /// Finds the call that a frame means.
+    /// Resolves the call of a frame.
     ///
-    /// An id names it, or becomes the alias of an id-less call to the same tool. Without an id the oldest
-    /// call to the tool in one of the `phases` is meant, and with neither id nor name the newest.
+    /// An id names it, or becomes the alias of a call without an id to the same tool, unless it named another call that
+    /// has ended. Without an id it is the oldest call to the tool in one of the `phases`, with neither id nor name the
+    /// newest; calls without an id come first, except for pieces of arguments, which continue the last call.
     fn find_call(&self, id: Option<&str>, name: Option<&str>, phases: &[CallPhase]) -> Option<usize> {
         let calls = &self.state.calls;
         let in_phase = |call: &OpenCall| phases.contains(&call.phase);
+        let is_unnamed = |call: &OpenCall| call.minted && call.alias.is_none() && in_phase(call);
         let may_be = |call: &OpenCall| match (&call.name, name) {
             (Some(known), Some(name)) => known == name,
             _ => true,
         };
         match (id, name) {
             (Some(id), _) => {
+                let id = self.state.alias(id).unwrap_or(id);
                 let current = self.state.call_id(id);
                 let named = |call: &OpenCall| call.id == current || call.alias.as_deref() == Some(id);
-                calls.iter().position(named).or_else(|| {
-                    calls.iter().position(|call| {
-                        call.minted && call.alias.is_none() && in_phase(call) && may_be(call)
-                    })
-                })
+                let unnamed = || calls.iter().position(|call| is_unnamed(call) && may_be(call));
+                calls.iter().position(named).or_else(|| (!self.state.has_named_call(id)).then(unnamed)?)
             }
-            (None, Some(_)) => calls.iter().position(|call| in_phase(call) && may_be(call)),
-            (None, None) => calls.iter().rposition(in_phase),
+            (None, Some(_)) => {
+                let unnamed = calls.iter().position(|call| is_unnamed(call) && may_be(call));
+                unnamed.or_else(|| calls.iter().position(|call| in_phase(call) && may_be(call)))
+            }
+            (None, None) if phases == [CallPhase::Arguments] => calls.iter().rposition(in_phase),
+            (None, None) => calls.iter().rposition(is_unnamed).or_else(|| calls.iter().rposition(in_phase)),
         }
     }
 
-    /// Returns the id of the call that a frame means; a new one gets the frame's id or a minted one.
+    /// Returns the id of a frame's call; a new one gets the frame's id or a minted one.
     fn resolve_call(
         &mut self,
         id: Option<String>,
@@ -617,16 +669,28 @@ impl<'a> Weave<'a> {
         match self.find_call(id.as_deref(), name, phases) {
             Some(at) => {
                 let call = &mut self.state.calls[at];
+                let call_id = call.id.clone();
                 if let Some(id) = id.filter(|id| call.minted && *id != call.id && call.alias.is_none()) {
-                    call.alias = Some(id);
+                    call.alias = Some(id.clone());
+                    self.state.remember_call_alias(&id);
                 }
-                (call.id.clone(), Some(at), false)
+                (call_id, Some(at), false)
             }
             None => {
                 let minted = id.is_none();
+                let id = id.map(|id| self.state.alias(&id).map(str::to_owned).unwrap_or(id));
                 (id.unwrap_or_else(|| self.state.mint_call_id()), None, minted)
             }
         }
+    }
+
+    /// Returns the id of a call of the source; if it equals the minted one of another open call, its alias.
+    fn own_call_id(&mut self, id: String) -> String {
+        let is_taken = |call: &OpenCall| call.minted && call.phase != CallPhase::Arguments && call.id == id;
+        if self.state.alias(&id).is_none() && self.state.calls.iter().any(is_taken) {
+            return self.state.add_alias(&id);
+        }
+        id
     }
 
     fn mark_minted(&mut self, id: &str, minted: bool) {
@@ -642,13 +706,14 @@ impl<'a> Weave<'a> {
         name: Option<String>,
         delta: String,
         extra: Extra,
-    ) -> Woven {
+    ) -> Result<(), Refusal> {
         self.state.check_limits(&Body::ToolArgsStarted(ToolArgsStarted::default()))?;
+        let id = id.map(|id| self.own_call_id(id));
         let probe = self.find_call(id.as_deref(), name.as_deref(), &[CallPhase::Arguments]);
         let probe_id = probe.map(|at| self.state.calls[at].id.clone()).unwrap_or_default();
         let mut piece = ToolArgsDelta { call_id: probe_id, delta };
         self.state.check_limits(&Body::ToolArgsDelta(piece.clone()))?;
-        self.boundary()?;
+        self.end_minted()?;
         let (call_id, known, minted) = self.resolve_call(id, name.as_deref(), &[CallPhase::Arguments]);
         if known.is_none() {
             self.imply(ToolArgsStarted { call_id: call_id.clone(), name, message_id: None })?;
@@ -659,34 +724,40 @@ impl<'a> Weave<'a> {
             self.state.calls[at].name = name;
         }
         piece.call_id = call_id;
-        self.say(piece, extra)
+        self.add(piece, extra)
     }
 
-    /// Makes a call with whole arguments.
-    pub(crate) fn called(&mut self, id: Option<String>, mut called: ToolCalled, extra: Extra) -> Woven {
+    /// Adds a call with complete arguments.
+    pub(crate) fn called(
+        &mut self,
+        id: Option<String>,
+        mut called: ToolCalled,
+        extra: Extra,
+    ) -> Result<(), Refusal> {
         self.state.check_limits(&Body::ToolCalled(called.clone()))?;
-        self.boundary()?;
+        self.end_minted()?;
+        let id = id.map(|id| self.own_call_id(id));
         let (call_id, known, minted) = self.resolve_call(id, Some(&called.name), &[CallPhase::Arguments]);
         called.call_id.clone_from(&call_id);
-        self.say(called, extra)?;
+        self.add(called, extra)?;
         self.mark_minted(&call_id, minted && known.is_none());
         Ok(())
     }
 
-    /// Finds a call that was made, or whose arguments arrive.
+    /// Returns a call that was made, or whose arguments are arriving.
     pub(crate) fn known_call(&self, id: Option<&str>, name: &str) -> Option<String> {
         let at = self.find_call(id, Some(name), &[CallPhase::Called, CallPhase::Arguments])?;
         Some(self.state.calls[at].id.clone())
     }
 
-    /// Makes a call that the frame implies, and tells its id.
+    /// Adds a call that the frame implies, and returns its id.
     pub(crate) fn imply_call(
         &mut self,
         id: Option<String>,
         mut called: ToolCalled,
     ) -> Result<String, Refusal> {
         self.state.check_limits(&Body::ToolCalled(called.clone()))?;
-        self.boundary()?;
+        self.end_minted()?;
         let minted = id.is_none();
         called.call_id = id.unwrap_or_else(|| self.state.mint_call_id());
         self.imply(called)?;
@@ -695,7 +766,7 @@ impl<'a> Weave<'a> {
         Ok(call.id.clone())
     }
 
-    /// Finds the call that something is said of, and makes it if nobody did.
+    /// Returns the id of the call that an event refers to; an unknown one is added.
     fn ensure_call(
         &mut self,
         id: Option<String>,
@@ -705,7 +776,7 @@ impl<'a> Weave<'a> {
         self.state.check_open()?;
         let (call_id, known, minted) = self.resolve_call(id, name, phases);
         if known.is_none() {
-            self.boundary()?;
+            self.end_minted()?;
             let name = name.unwrap_or("unknown").to_owned();
             let arguments = Json::empty_object();
             self.imply(ToolCalled { call_id: call_id.clone(), name, arguments, ..Default::default() })?;
@@ -714,34 +785,39 @@ impl<'a> Weave<'a> {
         Ok(call_id)
     }
 
-    /// Says that the tool begins to work.
-    pub(crate) fn tool_started(&mut self, id: Option<String>, name: Option<String>, extra: Extra) -> Woven {
+    /// Adds the start of a tool.
+    pub(crate) fn tool_started(
+        &mut self,
+        id: Option<String>,
+        name: Option<String>,
+        extra: Extra,
+    ) -> Result<(), Refusal> {
         let phases = [CallPhase::Called, CallPhase::Arguments];
         let call_id = self.ensure_call(id, name.as_deref(), &phases)?;
-        self.say(ToolStarted { call_id, name }, extra)
+        self.add(ToolStarted { call_id, name }, extra)
     }
 
-    /// Says how far the tool is.
+    /// Adds a tool's progress.
     pub(crate) fn tool_progress(
         &mut self,
         id: Option<String>,
         mut progress: ToolProgress,
         extra: Extra,
-    ) -> Woven {
+    ) -> Result<(), Refusal> {
         progress.call_id = self.ensure_call(id, None, OPEN)?;
-        self.say(progress, extra)
+        self.add(progress, extra)
     }
 
-    /// Adds what the tool printed.
+    /// Adds a tool's output.
     pub(crate) fn tool_output(
         &mut self,
         id: Option<String>,
         name: Option<String>,
         content: String,
         extra: Extra,
-    ) -> Woven {
+    ) -> Result<(), Refusal> {
         let call_id = self.ensure_call(id, name.as_deref(), OPEN)?;
-        self.say(ToolOutput { call_id, name, content }, extra)
+        self.add(ToolOutput { call_id, name, content }, extra)
     }
 
     /// Ends a call.
@@ -750,7 +826,7 @@ impl<'a> Weave<'a> {
         id: Option<String>,
         mut finished: ToolFinished,
         extra: Extra,
-    ) -> Woven {
+    ) -> Result<(), Refusal> {
         let carried = id.as_ref().filter(|id| self.state.carried.iter().any(|call| call.id == **id));
         finished.call_id = match carried {
             Some(id) => id.clone(),
@@ -760,17 +836,17 @@ impl<'a> Weave<'a> {
             let call = self.state.calls.iter().find(|call| call.id == finished.call_id);
             finished.name = call.and_then(|call| call.name.clone());
         }
-        self.say(finished, extra)
+        self.add(finished, extra)
     }
 
     // Questions and endings
 
-    /// Asks a person. A text that is open is cut off by the question, which the guard sees to.
-    pub(crate) fn ask(&mut self, asked: InteractionRequested, extra: Extra) -> Woven {
-        self.say(asked, extra)
+    /// Adds an interaction. The guard cuts off a text that is open.
+    pub(crate) fn ask(&mut self, asked: InteractionRequested, extra: Extra) -> Result<(), Refusal> {
+        self.add(asked, extra)
     }
 
-    /// Makes a question about a call name it by the id that stands for it here.
+    /// Replaces the call id of an interaction by the call's current id.
     pub(crate) fn refer_to_call(&self, asked: &mut InteractionRequested) {
         if let Some(id) = &asked.call_id {
             asked.call_id = Some(self.state.call_id(id).to_owned());
@@ -785,31 +861,36 @@ impl<'a> Weave<'a> {
 
     /// Returns the error of the last fatal notice.
     pub(crate) fn fatal_error(&self) -> Option<ErrorInfo> {
-        self.state.fatal.and_then(|place| self.earlier.notice(place)).as_ref().map(Notice::to_error)
+        self.state.fatal.and_then(|position| self.history.notice(position)).as_ref().map(Notice::to_error)
     }
 
-    /// Completes the run; a whole answer is told as far as it is new.
-    pub(crate) fn complete(&mut self, completed: RunCompleted, extra: Extra) -> Woven {
+    /// Completes the run; the new part of a whole answer is added before.
+    pub(crate) fn complete(&mut self, completed: RunCompleted, extra: Extra) -> Result<(), Refusal> {
         if self.state.status.is_closed() {
             return Err(Refusal::RunClosed(self.state.status));
         }
         if let Some(reply) = &completed.reply {
-            self.whole_text(reply, By::Decoder, Extra::default())?;
+            self.whole_text(reply, EventOrigin::Decoder, Extra::default())?;
         }
         self.end_thoughts(true)?;
         self.end_texts(true)?;
-        self.say(completed, extra)
+        self.add(completed, extra)
     }
 
-    /// Fails the run. Where the frame does not say why, the last fatal notice does.
-    pub(crate) fn fail(&mut self, error: Option<ErrorInfo>, mut failed: RunFailed, extra: Extra) -> Woven {
+    /// Fails the run, without an error of the frame with that of the last fatal notice.
+    pub(crate) fn fail(
+        &mut self,
+        error: Option<ErrorInfo>,
+        mut failed: RunFailed,
+        extra: Extra,
+    ) -> Result<(), Refusal> {
         failed.error =
             error.or_else(|| self.fatal_error()).unwrap_or_else(|| ErrorInfo::message("the run failed"));
-        self.say(failed, extra)
+        self.add(failed, extra)
     }
 }
 
-/// Returns the id of the text or thought that an event is about, and whether the event only ends it.
+/// Returns the id of the text or thought of an event, and whether the event only ends it.
 fn message_id(body: &mut Body) -> Option<(&mut String, bool)> {
     match body {
         Body::TextStarted(started) => Some((&mut started.message_id, false)),

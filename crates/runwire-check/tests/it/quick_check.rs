@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use runwire_check::{CheckState, CheckedFrame, Finding, Side};
+use runwire_check::{CheckState, CheckedFrame, Finding, FrameScan, Side};
 use runwire_model::dialect::Dialect;
+use runwire_model::json::Object;
 use serde_json::{Value, json};
 
 fn vectors() -> PathBuf {
@@ -37,7 +38,14 @@ fn read_frames(dialect: Dialect) -> Vec<Value> {
 }
 
 fn findings(dialect: Dialect, frame: &str, side: Side) -> Vec<Finding> {
-    CheckState::joined(dialect).check(CheckedFrame { name: None, data: frame.as_bytes() }, 0, side)
+    let found =
+        CheckState::joined(dialect).check(CheckedFrame { name: None, data: frame.as_bytes() }, 0, side);
+    // A parsed frame is scanned in another way.
+    if let Ok(object) = Object::parse(frame.as_bytes()) {
+        let scan = FrameScan::of(dialect, side, &object, frame).unwrap();
+        assert_eq!(CheckState::joined(dialect).check_scanned(&scan, None, 0), found, "{frame}");
+    }
+    found
 }
 
 /// Checks a frame whose first key is escaped, which the quick look leaves to the whole schema.

@@ -1,13 +1,13 @@
 //! `text`: the answer's text and nothing else (`docs/dialects/text.md`). Written, never read.
 //!
-//! The pieces put together are the run's texts with a blank line between two messages; a text that replaces another
-//! follows it.
+//! Joined, the pieces are the run's texts with a blank line between two messages; a text that replaces another follows
+//! it.
 
 use serde::{Deserialize, Serialize};
 
-use super::encode::{Encode, Turn};
-use super::registry::{NamedIds, Spec};
-use super::{Frames, runwire};
+use crate::dialect::encode::{Encode, EncodeContext};
+use crate::dialect::registry::{NamedIds, Quirks, Spec};
+use crate::dialect::{Frames, runwire};
 use crate::event::Body;
 
 pub(super) const SPEC: Spec = Spec {
@@ -18,34 +18,36 @@ pub(super) const SPEC: Spec = Spec {
     thread_field: runwire::SPEC.thread_field,
     schema: runwire::SPEC.schema,
     frames_section: runwire::SPEC.frames_section,
+    document: runwire::document::DOCUMENT,
     offers_attach: false,
     has_unnamed_pieces: false,
     has_extensions: false,
+    quirks: Quirks::NONE,
 };
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Encoder {
-    /// The message that was told last.
+    /// Id of the last message.
     last: Option<String>,
 }
 
 impl Encode for Encoder {
-    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        let (id, content, replaces) = match &turn.event().body {
+    fn event(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        let (id, content, replaces) = match &context.event().body {
             Body::TextDelta(delta) => (&delta.message_id, delta.content.as_str(), false),
             // What was shown cannot be taken back: the new text follows it.
-            Body::TextFinished(finished) => match turn.replacement(finished) {
+            Body::TextFinished(finished) => match context.replacement(finished) {
                 Some(content) => (&finished.message_id, content, true),
                 None => return,
             },
             _ => return,
         };
-        let role = turn.track.text(id).and_then(|text| text.role.as_deref());
+        let role = context.shown.text(id).and_then(|text| text.role.as_deref());
         if content.is_empty() || role.is_some_and(|role| role != "assistant") {
             return;
         }
         let data = out.begin();
-        let goes_on = |last: &String| !replaces && (last == id || turn.track.continues(last, id));
+        let goes_on = |last: &String| !replaces && (last == id || context.shown.continues(last, id));
         if self.last.as_ref().is_some_and(|last| !goes_on(last)) {
             data.extend_from_slice(b"\n\n");
         }
@@ -60,5 +62,5 @@ impl Encode for Encoder {
         true
     }
 
-    fn write_slot(&mut self, _turn: &Turn<'_>, _out: &mut Frames) {}
+    fn write_slot(&mut self, _context: &EncodeContext<'_>, _out: &mut Frames) {}
 }

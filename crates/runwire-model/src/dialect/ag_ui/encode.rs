@@ -1,15 +1,15 @@
-//! Writing AG-UI such that the official client accepts it, whatever the source.
+//! Writes AG-UI that the official client accepts, whatever the source.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::encode::{Encode, Turn};
-use super::super::track::Tokens;
-use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
-use super::questions::{Listed, listed};
+use super::interrupts::{InterruptPlacement, placement};
 use super::{ENCRYPTED, SPAN, UNNAMED_SOURCE, last_user_message};
+use crate::dialect::encode::{Encode, EncodeContext};
+use crate::dialect::shown_state::Tokens;
+use crate::dialect::{APPROVAL_SCHEMA, Frames, are_messages, asks_for_approval};
 use crate::event::{
     Body, Event, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
 };
@@ -19,28 +19,28 @@ use crate::record::ChatMessage;
 use crate::window::user_message_id;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in super::super) struct Encoder {
+pub(crate) struct Encoder {
     /// Whether a `RUN_STARTED` has no `RUN_FINISHED` yet.
     active: bool,
-    /// The steps that are open, as they are told on the wire.
+    /// Open steps, as the frames name them.
     steps: Vec<Step>,
-    /// The subagents that are open, by their id and name.
+    /// Open subagents: id and name.
     subagents: Vec<(String, String)>,
-    /// Subagents that were shown since the last `RUN_STARTED`; none of them may begin again.
+    /// Subagents shown since the last `RUN_STARTED`; none may begin again.
     shown_subagents: Vec<String>,
-    /// Whether the run waits for something that is no question, which only a slot can tell.
+    /// Whether the run waits without an interaction, which only a slot can show.
     waits: bool,
     /// The spans of open thoughts whose ids are not the thoughts' own.
     spans: Vec<(String, String)>,
-    /// The ids of such spans told since the last `RUN_STARTED`. The client holds them for the run's own.
+    /// Ids of such spans since the last `RUN_STARTED`. The client holds them for the run's own.
     told_spans: Vec<String>,
-    /// Thoughts of subagents that are told in slots, because their ids are among those.
+    /// Thoughts of subagents in slots, because their ids are among those.
     hidden: Vec<String>,
     /// Tokens since the last `RUN_FINISHED`.
     usage: Option<Tokens>,
-    /// Calls that an interrupt ended on the wire while their arguments were still to come.
+    /// Calls that an interrupt ended while their arguments were arriving.
     cut_calls: Vec<String>,
-    /// The messages told last, with the subagent of each: no result may have their ids, and no call of another
+    /// The most recent messages, with the subagent of each: no result may have their ids, and no call of another
     /// subagent may belong to them.
     messages: Vec<(String, Option<String>)>,
     /// The subagents that showed an activity since the last `RUN_STARTED`; no other may change it.
@@ -63,7 +63,7 @@ impl Step {
     }
 }
 
-/// Adds to what is remembered, and forgets the oldest.
+/// Adds an item to a list, and drops the oldest if it is full.
 fn remember<T>(list: &mut Vec<T>, item: T) {
     if list.len() == REMEMBERED {
         list.remove(0);
@@ -74,23 +74,23 @@ fn remember<T>(list: &mut Vec<T>, item: T) {
 impl Encoder {
     fn frame(
         &mut self,
-        turn: &Turn<'_>,
+        context: &EncodeContext<'_>,
         out: &mut Frames,
         kind: &str,
         fields: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
-        self.frame_with(turn, out, kind, None, fields);
+        self.frame_with(context, out, kind, None, fields);
     }
 
     fn frame_with(
         &mut self,
-        turn: &Turn<'_>,
+        context: &EncodeContext<'_>,
         out: &mut Frames,
         kind: &str,
         status: Option<ToolStatus>,
         fields: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
-        let event = turn.event();
+        let event = context.event();
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", kind);
         fields(&mut object);
@@ -102,8 +102,8 @@ impl Encoder {
             object.str("subagentRunId", subagent);
         }
         let mut metadata = None;
-        if turn.own {
-            if let Some(time) = turn.record.source_time {
+        if context.same_dialect {
+            if let Some(time) = context.record.source_time {
                 object.u64("timestamp", time.0);
             }
             for (name, value) in event.extra.iter() {
@@ -116,7 +116,7 @@ impl Encoder {
                 }
             }
         }
-        if metadata.is_some() || status.is_some() || turn.has_residue() {
+        if metadata.is_some() || status.is_some() || context.has_residue() {
             let mut inner = object.object("metadata");
             for (name, raw) in metadata.and_then(Object::of_json).iter().flat_map(Object::fields) {
                 inner.raw(name, raw.get());
@@ -124,14 +124,14 @@ impl Encoder {
             if let Some(status) = status {
                 inner.str("status", status.as_str());
             }
-            turn.write_residue(&mut inner);
+            context.write_residue(&mut inner);
             inner.end();
         }
         object.end();
         out.end(None);
     }
 
-    /// Writes what only the wire needs, without the event's own fields.
+    /// Writes a frame that the protocol needs, without the event's own fields.
     fn plain(&mut self, out: &mut Frames, kind: &str, fields: impl FnOnce(&mut ObjectWriter<'_>)) {
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", kind);
@@ -144,9 +144,8 @@ impl Encoder {
         out.end(None);
     }
 
-    /// Begins a response, if none has begun: what follows an interrupt is preceded by a start and the steps
-    /// that were open.
-    fn ensure_active(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    /// Begins a response, if none is open: after an interrupt, a start and the open steps come first.
+    fn ensure_active(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
         if self.active {
             return;
         }
@@ -155,8 +154,8 @@ impl Encoder {
         self.activities.clear();
         self.told_spans.clear();
         self.plain(out, "RUN_STARTED", |object| {
-            object.str("threadId", &turn.ids.thread);
-            object.str("runId", &turn.ids.run);
+            object.str("threadId", &context.ids.thread);
+            object.str("runId", &context.ids.run);
         });
         for step in self.steps.clone() {
             self.plain(out, "STEP_STARTED", |object| step.write(object));
@@ -170,30 +169,30 @@ impl Encoder {
         }
     }
 
-    fn run_started(&mut self, turn: &Turn<'_>, out: &mut Frames, started: &RunStarted) {
+    fn run_started(&mut self, context: &EncodeContext<'_>, out: &mut Frames, started: &RunStarted) {
         self.active = true;
         // The source's own input is told as it came, where it says what was asked.
-        let usable = turn.own
+        let usable = context.same_dialect
             && started.input.as_ref().is_some_and(|input| {
                 let asked = last_user_message(input).map_or((None, None), |(id, text)| (id, Some(text)));
                 input.is_object() && asked == (started.message_id.clone(), started.message.clone())
             });
         if started.agent.is_some() || (started.input.is_some() && !usable) {
-            turn.keep_whole();
+            context.keep_in_residue();
         }
-        self.frame(turn, out, "RUN_STARTED", |object| {
-            object.str("threadId", &turn.ids.thread);
-            object.str("runId", &turn.ids.run);
+        self.frame(context, out, "RUN_STARTED", |object| {
+            object.str("threadId", &context.ids.thread);
+            object.str("runId", &context.ids.run);
             object.opt_str("parentRunId", started.parent_run_id.as_deref());
             match (&started.input, &started.message) {
                 (Some(input), _) if usable => object.json("input", input),
                 (_, Some(message)) => {
                     let mut input = object.object("input");
-                    input.str("threadId", &turn.ids.thread);
-                    input.str("runId", &turn.ids.run);
+                    input.str("threadId", &context.ids.thread);
+                    input.str("runId", &context.ids.run);
                     input.array("messages", [message], |out, message| {
                         let mut user = ObjectWriter::begin(out);
-                        let minted = user_message_id(&turn.ids.run);
+                        let minted = user_message_id(&context.ids.run);
                         user.str("id", started.message_id.as_deref().unwrap_or(&minted));
                         user.str("role", "user");
                         user.str("content", message);
@@ -206,10 +205,10 @@ impl Encoder {
         });
     }
 
-    /// Takes the tokens since the last end of a response, or what only the run's summary knows.
-    fn take_usage(&mut self, turn: &Turn<'_>, summary: Option<&Summary>) -> Option<Tokens> {
+    /// Takes the token counts since the last end of a response, or those that only the run's summary has.
+    fn take_usage(&mut self, context: &EncodeContext<'_>, summary: Option<&Summary>) -> Option<Tokens> {
         let summed = || {
-            let usage = turn.track.summed_usage(summary)?;
+            let usage = context.shown.summed_usage(summary)?;
             let mut tokens = Tokens::default();
             tokens.add(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
             Some(tokens)
@@ -220,7 +219,7 @@ impl Encoder {
             completion_tokens: Some(tokens.completion).filter(|_| tokens.has_parts()),
             total_tokens: Some(tokens.total),
         };
-        turn.keep_instead(vec![Event::new(usage), turn.event().clone()]);
+        context.replace_in_residue(vec![Event::new(usage), context.event().clone()]);
         Some(tokens)
     }
 
@@ -234,10 +233,10 @@ impl Encoder {
         }
     }
 
-    /// Ends the calls whose arguments are still to come, which a response must not leave open either. No call
-    /// may be started twice, so what follows of them is told in slots.
-    fn cut_calls(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        for call in turn.track.calls.iter().filter(|call| call.pieces && !call.called) {
+    /// Ends the calls whose arguments are arriving, which a response must not leave open either. No call may start
+    /// twice, so the rest of them goes to slots.
+    fn cut_calls(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        for call in context.shown.calls.iter().filter(|call| call.has_pieces && !call.called) {
             if !self.cut_calls.contains(&call.id) {
                 self.cut_calls.push(call.id.clone());
                 self.plain(out, "TOOL_CALL_END", |object| object.str("toolCallId", &call.id));
@@ -245,58 +244,59 @@ impl Encoder {
         }
     }
 
-    /// Ends a response with the questions that are open.
-    fn interrupt(&mut self, turn: &Turn<'_>, out: &mut Frames, settled: Option<&str>) {
-        self.ensure_active(turn, out);
-        self.cut_calls(turn, out);
+    /// Ends a response with the open interactions.
+    fn interrupt(&mut self, context: &EncodeContext<'_>, out: &mut Frames, settled: Option<&str>) {
+        self.ensure_active(context, out);
+        self.cut_calls(context, out);
         self.close_spans(out);
         self.active = false;
         // What is asked again after an answer tells nothing new.
-        let usage = if settled.is_none() { self.take_usage(turn, None) } else { None };
+        let usage = if settled.is_none() { self.take_usage(context, None) } else { None };
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", "RUN_FINISHED");
-        object.str("threadId", &turn.ids.thread);
-        object.str("runId", &turn.ids.run);
+        object.str("threadId", &context.ids.thread);
+        object.str("runId", &context.ids.run);
         let mut outcome = object.object("outcome");
         outcome.str("type", "interrupt");
-        let questions = turn.track.questions.iter().filter(|asked| Some(asked.id.as_str()) != settled);
+        let questions = context.shown.interactions.iter().filter(|asked| Some(asked.id.as_str()) != settled);
         outcome.array("interrupts", questions, |out, asked| {
-            let question =
-                turn.earlier.question(asked.place, &asked.id).unwrap_or_else(|| InteractionRequested {
+            let question = context.history.interaction(asked.position, &asked.id).unwrap_or_else(|| {
+                InteractionRequested {
                     interaction_id: asked.id.clone(),
                     kind: asked.kind,
                     ..Default::default()
-                });
-            write_interrupt(out, turn, &question);
+                }
+            });
+            write_interrupt(out, context, &question);
         });
         outcome.end();
         write_usage(&mut object, usage);
-        if let Some(time) = turn.record.source_time.filter(|_| turn.own) {
+        if let Some(time) = context.record.source_time.filter(|_| context.same_dialect) {
             object.u64("timestamp", time.0);
         }
-        write_metadata(turn, &mut object);
+        write_metadata(context, &mut object);
         object.end();
         out.end(None);
     }
 
     fn finished(
         &mut self,
-        turn: &Turn<'_>,
+        context: &EncodeContext<'_>,
         out: &mut Frames,
         result: Option<&Json>,
         summary: Option<&Summary>,
         cancelled: bool,
     ) {
-        self.ensure_active(turn, out);
+        self.ensure_active(context, out);
         self.close_spans(out);
         (self.active, self.steps, self.subagents) = (false, Vec::new(), Vec::new());
-        let pending: Vec<&str> = turn.track.calls.iter().map(|call| call.id.as_str()).collect();
-        let usage = self.take_usage(turn, summary);
-        self.frame(turn, out, "RUN_FINISHED", |object| {
-            object.str("threadId", &turn.ids.thread);
-            object.str("runId", &turn.ids.run);
+        let pending: Vec<&str> = context.shown.calls.iter().map(|call| call.id.as_str()).collect();
+        let usage = self.take_usage(context, summary);
+        self.frame(context, out, "RUN_FINISHED", |object| {
+            object.str("threadId", &context.ids.thread);
+            object.str("runId", &context.ids.run);
             object.opt_json("result", result.filter(|result| !result.is_null()));
-            if turn.own && turn.event().extra.get("outcome").is_some() {
+            if context.same_dialect && context.event().extra.get("outcome").is_some() {
                 // The source's own outcome follows with its other fields.
             } else if cancelled {
                 let mut outcome = object.object("outcome");
@@ -312,55 +312,57 @@ impl Encoder {
         });
     }
 
-    fn called(&mut self, turn: &Turn<'_>, out: &mut Frames, called: &ToolCalled) {
+    fn called(&mut self, context: &EncodeContext<'_>, out: &mut Frames, called: &ToolCalled) {
         if let Some(at) = self.cut_calls.iter().position(|cut| *cut == called.call_id) {
             self.cut_calls.remove(at);
-            return self.all_messages(turn, out);
+            return self.all_messages(context, out);
         }
-        let call = turn.track.call(&called.call_id);
-        let begun = call.is_some_and(|call| call.pieces);
+        let call = context.shown.call(&called.call_id);
+        let begun = call.is_some_and(|call| call.has_pieces);
         if called.description.is_some() || called.incomplete.is_some() {
-            turn.keep_whole();
+            context.keep_in_residue();
         }
         let text = called.arguments_text.as_deref().unwrap_or(called.arguments.text());
         let sent = match call {
-            Some(call) if begun => turn.earlier.arguments(call.start, &call.id),
+            Some(call) if begun => context.history.arguments(call.start, &call.id),
             _ => String::new(),
         };
         let told_name = call.map(|call| call.name.as_str()).filter(|name| !name.is_empty());
         let renamed = begun && told_name.unwrap_or(UNNAMED_TOOL) != called.name;
         let replaced = renamed || (!sent.is_empty() && !same_arguments(&sent, called));
         if replaced {
-            turn.keep_whole();
+            context.keep_in_residue();
         }
         if !begun {
-            let parent = self.parent(turn, called.message_id.as_deref());
-            self.frame(turn, out, "TOOL_CALL_START", |object| {
+            let parent = self.parent(context, called.message_id.as_deref());
+            self.frame(context, out, "TOOL_CALL_START", |object| {
                 object.str("toolCallId", &called.call_id);
                 object.str("toolCallName", &called.name);
                 object.opt_str("parentMessageId", parent);
             });
         }
         if sent.is_empty() && text != "{}" {
-            self.frame_bare(turn, out, "TOOL_CALL_ARGS", |object| {
+            self.frame_bare(context, out, "TOOL_CALL_ARGS", |object| {
                 object.str("toolCallId", &called.call_id);
                 object.str("delta", text);
             });
         }
         if begun {
-            self.frame(turn, out, "TOOL_CALL_END", |object| object.str("toolCallId", &called.call_id));
+            self.frame(context, out, "TOOL_CALL_END", |object| object.str("toolCallId", &called.call_id));
         } else {
-            self.frame_bare(turn, out, "TOOL_CALL_END", |object| object.str("toolCallId", &called.call_id));
+            self.frame_bare(context, out, "TOOL_CALL_END", |object| {
+                object.str("toolCallId", &called.call_id)
+            });
         }
         if replaced {
-            self.all_messages(turn, out);
+            self.all_messages(context, out);
         }
     }
 
     /// Writes a frame beside the event's main one, without the event's own fields.
     fn frame_bare(
         &mut self,
-        turn: &Turn<'_>,
+        context: &EncodeContext<'_>,
         out: &mut Frames,
         kind: &str,
         fields: impl FnOnce(&mut ObjectWriter<'_>),
@@ -368,27 +370,27 @@ impl Encoder {
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", kind);
         fields(&mut object);
-        object.opt_str("subagentRunId", turn.event().subagent_run_id.as_deref());
-        write_metadata(turn, &mut object);
+        object.opt_str("subagentRunId", context.event().subagent_run_id.as_deref());
+        write_metadata(context, &mut object);
         object.end();
         out.end(None);
     }
 
-    /// Returns all messages anew, where what was told before must be replaced.
-    fn all_messages(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        turn.keep_whole();
-        let messages = turn.earlier.messages();
-        self.frame_bare(turn, out, "MESSAGES_SNAPSHOT", |object| {
+    /// Writes all messages, where shown ones must be replaced.
+    fn all_messages(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        context.keep_in_residue();
+        let messages = context.history.messages();
+        self.frame_bare(context, out, "MESSAGES_SNAPSHOT", |object| {
             object.array("messages", &messages, write_message);
         });
     }
 }
 
-/// Writes the residue, if one is due, where AG-UI has a place for it.
-fn write_metadata(turn: &Turn<'_>, object: &mut ObjectWriter<'_>) {
-    if turn.has_residue() {
+/// Writes the residue, if one is due, into AG-UI's metadata.
+fn write_metadata(context: &EncodeContext<'_>, object: &mut ObjectWriter<'_>) {
+    if context.has_residue() {
         let mut metadata = object.object("metadata");
-        turn.write_residue(&mut metadata);
+        context.write_residue(&mut metadata);
         metadata.end();
     }
 }
@@ -407,7 +409,7 @@ fn write_usage(object: &mut ObjectWriter<'_>, tokens: Option<Tokens>) {
     });
 }
 
-/// Returns whether the pieces of a call's arguments come to what the call says.
+/// Returns true if the pieces of a call's arguments equal the call's.
 fn same_arguments(sent: &str, called: &ToolCalled) -> bool {
     match &called.arguments_text {
         Some(text) => text.trim() == sent.trim(),
@@ -440,7 +442,7 @@ fn write_message(out: &mut Vec<u8>, message: &ChatMessage) {
     object.end();
 }
 
-fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionRequested) {
+fn write_interrupt(out: &mut Vec<u8>, context: &EncodeContext<'_>, asked: &InteractionRequested) {
     let approval = asked.kind == InteractionKind::Approval;
     let schema = asked.schema.as_ref().filter(|schema| schema.is_object());
     let native = match (approval, schema, &asked.call_id) {
@@ -474,7 +476,7 @@ fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionReques
         None => {}
     }
     object.opt_str("expiresAt", asked.expires_at.as_deref());
-    if more || !native || turn.full {
+    if more || !native || context.full {
         let mut metadata = object.object("metadata");
         let event = Event::new(asked.clone()).to_json();
         metadata.json("runwire", &event);
@@ -483,34 +485,16 @@ fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionReques
     object.end();
 }
 
-/// Returns whether the official client would take these messages.
-pub(crate) fn are_messages(messages: &Json) -> bool {
-    let Ok(serde_json::Value::Array(items)) = messages.to_value() else { return false };
-    items.iter().all(|message| {
-        let text = |key: &str| message[key].is_string();
-        let content = &message["content"];
-        let fits = match message["role"].as_str() {
-            Some("developer" | "system" | "reasoning") => content.is_string(),
-            Some("user") => content.is_string() || content.is_array(),
-            Some("assistant") => content.is_string() || message.get("content").is_none(),
-            Some("tool") => (content.is_string() || content.is_array()) && text("toolCallId"),
-            Some("activity") => content.is_object() && text("activityType"),
-            _ => false,
-        };
-        fits && text("id")
-    })
-}
-
 /// Returns a patch as it may be written: without operations that RFC 6902 does not define, which readers drop.
 fn defined(patch: &Json) -> Cow<'_, Json> {
     patch::defined(patch).map_or(Cow::Borrowed(patch), Cow::Owned)
 }
 
 /// Returns a patch as it may be written, and keeps the whole one beside it where that is less.
-fn kept_whole<'p>(turn: &Turn<'_>, patch: &'p Json) -> Cow<'p, Json> {
+fn kept_whole<'p>(context: &EncodeContext<'_>, patch: &'p Json) -> Cow<'p, Json> {
     let written = defined(patch);
     if matches!(written, Cow::Owned(_)) {
-        turn.keep_whole();
+        context.keep_in_residue();
     }
     written
 }
@@ -539,24 +523,24 @@ fn is_patch(patch: &Json) -> bool {
 }
 
 impl Encode for Encoder {
-    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        let event = turn.event();
+    fn event(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        let event = context.event();
         match &event.body {
-            Body::RunStarted(started) => return self.run_started(turn, out, started),
-            Body::InteractionRequested(_) => match listed(turn) {
-                Listed::Here => return self.interrupt(turn, out, None),
-                Listed::Later => return,
-                Listed::Never => return self.slot(turn, out),
+            Body::RunStarted(started) => return self.run_started(context, out, started),
+            Body::InteractionRequested(_) => match placement(context) {
+                InterruptPlacement::Here => return self.interrupt(context, out, None),
+                InterruptPlacement::Later => return,
+                InterruptPlacement::Never => return self.slot(context, out),
             },
-            Body::RunSuspended(_) if !turn.track.questions.is_empty() => {
-                if listed(turn) == Listed::Here {
-                    self.interrupt(turn, out, None);
+            Body::RunSuspended(_) if !context.shown.interactions.is_empty() => {
+                if placement(context) == InterruptPlacement::Here {
+                    self.interrupt(context, out, None);
                 }
                 return;
             }
             Body::RunCompleted(completed) => {
                 return self.finished(
-                    turn,
+                    context,
                     out,
                     completed.result.as_ref(),
                     completed.summary.as_ref(),
@@ -565,9 +549,9 @@ impl Encode for Encoder {
             }
             Body::RunCancelled(cancelled) => {
                 if cancelled.reason.is_some() {
-                    turn.keep_whole();
+                    context.keep_in_residue();
                 }
-                return self.finished(turn, out, None, cancelled.summary.as_ref(), true);
+                return self.finished(context, out, None, cancelled.summary.as_ref(), true);
             }
             Body::Usage(usage) => {
                 let tokens = self.usage.get_or_insert_default();
@@ -579,16 +563,16 @@ impl Encode for Encoder {
             Body::ToolStarted(_) => return,
             _ => {}
         }
-        self.ensure_active(turn, out);
+        self.ensure_active(context, out);
         match &event.body {
             Body::RunFailed(failed) => {
                 (self.active, self.steps, self.subagents) = (false, Vec::new(), Vec::new());
                 let error = &failed.error;
                 if error.kind.is_some() || error.details.is_some() || error.retryable.is_some() {
-                    turn.keep_whole();
+                    context.keep_in_residue();
                 }
-                let usage = self.take_usage(turn, failed.summary.as_ref());
-                self.frame(turn, out, "RUN_ERROR", |object| {
+                let usage = self.take_usage(context, failed.summary.as_ref());
+                self.frame(context, out, "RUN_ERROR", |object| {
                     object.str("message", &error.message);
                     object.opt_str("code", error.code.as_deref());
                     write_usage(object, usage);
@@ -596,19 +580,19 @@ impl Encode for Encoder {
             }
             // While other questions are open, the client is asked again.
             Body::InteractionResolved(resolved) => {
-                self.slot(turn, out);
-                turn.told_before();
-                if listed(turn) == Listed::Here {
-                    self.interrupt(turn, out, Some(&resolved.interaction_id));
+                self.slot(context, out);
+                context.mark_shown();
+                if placement(context) == InterruptPlacement::Here {
+                    self.interrupt(context, out, Some(&resolved.interaction_id));
                 }
             }
             Body::RunSuspended(_) => {
                 self.waits = true;
-                self.slot(turn, out);
+                self.slot(context, out);
             }
             Body::RunResumed(_) if self.waits => {
                 self.waits = false;
-                self.slot(turn, out);
+                self.slot(context, out);
             }
             // The start after the interrupt says it.
             Body::RunResumed(_) => {}
@@ -622,7 +606,7 @@ impl Encode for Encoder {
                 } else {
                     started.name.clone()
                 };
-                self.frame(turn, out, "STEP_STARTED", |object| object.str("stepName", &name));
+                self.frame(context, out, "STEP_STARTED", |object| object.str("stepName", &name));
                 let (id, subagent) =
                     (event.step_id.clone().unwrap_or_default(), event.subagent_run_id.clone());
                 self.steps.push(Step { id, name, subagent });
@@ -631,57 +615,57 @@ impl Encode for Encoder {
                 let open = self.steps.iter().rposition(|step| Some(&step.id) == event.step_id.as_ref());
                 let Some(at) = open else { return };
                 let name = self.steps.remove(at).name;
-                if finished.error.is_some() || !turn.track.ends_innermost(event, &finished.name) {
-                    turn.keep_whole();
+                if finished.error.is_some() || !context.shown.ends_innermost(event, &finished.name) {
+                    context.keep_in_residue();
                 }
-                self.frame(turn, out, "STEP_FINISHED", |object| object.str("stepName", &name));
+                self.frame(context, out, "STEP_FINISHED", |object| object.str("stepName", &name));
             }
             Body::TextStarted(started) => {
                 let role =
                     started.role.as_deref().filter(|role| matches!(*role, "developer" | "system" | "user"));
                 remember(&mut self.messages, (started.message_id.clone(), event.subagent_run_id.clone()));
-                self.frame(turn, out, "TEXT_MESSAGE_START", |object| {
+                self.frame(context, out, "TEXT_MESSAGE_START", |object| {
                     object.str("messageId", &started.message_id);
                     object.str("role", role.unwrap_or("assistant"));
                 });
             }
             Body::TextDelta(delta) => {
-                if delta.format.is_some() && turn.full {
-                    turn.keep_whole();
+                if delta.format.is_some() && context.full {
+                    context.keep_in_residue();
                 }
-                self.frame(turn, out, "TEXT_MESSAGE_CONTENT", |object| {
+                self.frame(context, out, "TEXT_MESSAGE_CONTENT", |object| {
                     object.str("messageId", &delta.message_id);
                     object.str("delta", &delta.content);
                 });
             }
             Body::TextFinished(finished) => {
-                let replaces = turn.replacement(finished).is_some();
+                let replaces = context.replacement(finished).is_some();
                 if finished.says_more() || replaces {
-                    turn.keep_whole();
+                    context.keep_in_residue();
                 }
-                if turn.track.text(&finished.message_id).is_some() {
-                    self.frame(turn, out, "TEXT_MESSAGE_END", |object| {
+                if context.shown.text(&finished.message_id).is_some() {
+                    self.frame(context, out, "TEXT_MESSAGE_END", |object| {
                         object.str("messageId", &finished.message_id);
                     });
                 }
                 if replaces {
-                    self.all_messages(turn, out);
+                    self.all_messages(context, out);
                 }
             }
             Body::ThinkingStarted(started)
                 if event.subagent_run_id.is_some() && self.told_spans.contains(&started.message_id) =>
             {
                 remember(&mut self.hidden, started.message_id.clone());
-                self.slot(turn, out);
+                self.slot(context, out);
             }
-            Body::ThinkingDelta(delta) if self.hidden.contains(&delta.message_id) => self.slot(turn, out),
+            Body::ThinkingDelta(delta) if self.hidden.contains(&delta.message_id) => self.slot(context, out),
             Body::ThinkingFinished(finished) if self.hidden.contains(&finished.message_id) => {
                 self.hidden.retain(|hidden| *hidden != finished.message_id);
-                self.slot(turn, out);
+                self.slot(context, out);
             }
             Body::ThinkingStarted(started) => {
                 remember(&mut self.messages, (started.message_id.clone(), event.subagent_run_id.clone()));
-                let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
+                let span = event.extra.get(SPAN).filter(|_| context.same_dialect).and_then(Json::as_string);
                 let is_open = |id: &str| self.spans.iter().any(|(_, span)| span == id);
                 let is_told = |id: &str| self.messages.iter().any(|(told, _)| told == id);
                 let is_held = |id: &str| {
@@ -700,57 +684,61 @@ impl Encode for Encoder {
                     remember(&mut self.told_spans, span.clone().into_owned());
                 }
                 let id = span.as_deref().unwrap_or(&started.message_id);
-                self.frame(turn, out, "REASONING_START", |object| object.str("messageId", id));
-                self.frame_bare(turn, out, "REASONING_MESSAGE_START", |object| {
+                self.frame(context, out, "REASONING_START", |object| object.str("messageId", id));
+                self.frame_bare(context, out, "REASONING_MESSAGE_START", |object| {
                     object.str("messageId", &started.message_id);
                     object.str("role", "reasoning");
                 });
             }
-            Body::ThinkingDelta(delta) => self.frame(turn, out, "REASONING_MESSAGE_CONTENT", |object| {
+            Body::ThinkingDelta(delta) => self.frame(context, out, "REASONING_MESSAGE_CONTENT", |object| {
                 object.str("messageId", &delta.message_id);
                 object.str("delta", &delta.content);
             }),
             Body::ThinkingFinished(finished) => {
-                if turn.track.thought(&finished.message_id).is_none() {
+                if context.shown.thought(&finished.message_id).is_none() {
                     return;
                 }
                 if finished.content.is_some() {
-                    turn.keep_whole();
+                    context.keep_in_residue();
                 }
-                self.frame(turn, out, "REASONING_MESSAGE_END", |object| {
+                self.frame(context, out, "REASONING_MESSAGE_END", |object| {
                     object.str("messageId", &finished.message_id);
                 });
                 let span = self.spans.iter().position(|(id, _)| *id == finished.message_id);
                 let span = span.map(|at| self.spans.remove(at).1);
                 let id = span.as_deref().unwrap_or(&finished.message_id);
-                self.frame_bare(turn, out, "REASONING_END", |object| object.str("messageId", id));
+                self.frame_bare(context, out, "REASONING_END", |object| object.str("messageId", id));
             }
             Body::ToolArgsStarted(started) => {
-                let parent = self.parent(turn, started.message_id.as_deref());
-                self.frame(turn, out, "TOOL_CALL_START", |object| {
+                let parent = self.parent(context, started.message_id.as_deref());
+                self.frame(context, out, "TOOL_CALL_START", |object| {
                     object.str("toolCallId", &started.call_id);
                     object.str("toolCallName", started.name.as_deref().unwrap_or(UNNAMED_TOOL));
                     object.opt_str("parentMessageId", parent);
                 });
             }
-            Body::ToolArgsDelta(delta) if self.cut_calls.contains(&delta.call_id) => self.slot(turn, out),
-            Body::ToolArgsDelta(delta) => self.frame(turn, out, "TOOL_CALL_ARGS", |object| {
+            Body::ToolArgsDelta(delta) if self.cut_calls.contains(&delta.call_id) => self.slot(context, out),
+            Body::ToolArgsDelta(delta) => self.frame(context, out, "TOOL_CALL_ARGS", |object| {
                 object.str("toolCallId", &delta.call_id);
                 object.str("delta", &delta.delta);
             }),
-            Body::ToolCalled(called) => self.called(turn, out, called),
+            Body::ToolCalled(called) => self.called(context, out, called),
             Body::ToolFinished(finished) => {
                 if finished.result.is_some() && finished.error.is_some() {
-                    turn.keep_whole();
+                    context.keep_in_residue();
                 }
                 let status = Some(finished.status).filter(|status| *status != ToolStatus::Success);
                 let minted = format!("{}:result", finished.call_id);
-                let fits = |id: &&str| turn.own && self.messages.iter().all(|(told, _)| told != id);
+                let fits =
+                    |id: &&str| context.same_dialect && self.messages.iter().all(|(told, _)| told != id);
                 let id = finished.message_id.as_deref().filter(fits).unwrap_or(&minted);
-                self.frame_with(turn, out, "TOOL_CALL_RESULT", status, |object| {
+                self.frame_with(context, out, "TOOL_CALL_RESULT", status, |object| {
                     object.str("messageId", id);
                     object.str("toolCallId", &finished.call_id);
-                    match finished.result.as_ref().filter(|result| turn.own && result.text().starts_with('['))
+                    match finished
+                        .result
+                        .as_ref()
+                        .filter(|result| context.same_dialect && result.text().starts_with('['))
                     {
                         Some(parts) => object.json("content", parts),
                         None => object.str("content", &finished.text_form().unwrap_or_default()),
@@ -759,18 +747,18 @@ impl Encode for Encoder {
                 });
             }
             Body::StateSnapshot(snapshot) => {
-                self.frame(turn, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &snapshot.state));
+                self.frame(context, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &snapshot.state));
             }
             Body::StateUpdated(updated) => {
-                turn.keep_whole();
-                self.frame(turn, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &updated.state));
+                context.keep_in_residue();
+                self.frame(context, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &updated.state));
             }
             Body::StatePatched(patched) if is_patch(&defined(&patched.patch)) => {
-                let delta = kept_whole(turn, &patched.patch);
-                self.frame(turn, out, "STATE_DELTA", |object| object.json("delta", &delta));
+                let delta = kept_whole(context, &patched.patch);
+                self.frame(context, out, "STATE_DELTA", |object| object.json("delta", &delta));
             }
             Body::MessagesSnapshot(snapshot) if are_messages(&snapshot.messages) => {
-                self.frame(turn, out, "MESSAGES_SNAPSHOT", |object| {
+                self.frame(context, out, "MESSAGES_SNAPSHOT", |object| {
                     object.json("messages", &snapshot.messages)
                 });
             }
@@ -781,7 +769,7 @@ impl Encode for Encoder {
                     let owner = (snapshot.message_id.clone(), event.subagent_run_id.clone());
                     remember(&mut self.activities, owner);
                 }
-                self.frame(turn, out, "ACTIVITY_SNAPSHOT", |object| {
+                self.frame(context, out, "ACTIVITY_SNAPSHOT", |object| {
                     object.str("messageId", &snapshot.message_id);
                     object.str("activityType", &snapshot.activity_type);
                     object.json("content", &snapshot.content);
@@ -793,8 +781,8 @@ impl Encode for Encoder {
             Body::ActivityPatched(patched)
                 if is_patch(&defined(&patched.patch)) && self.may_change(&patched.message_id, event) =>
             {
-                let patch = kept_whole(turn, &patched.patch);
-                self.frame(turn, out, "ACTIVITY_DELTA", |object| {
+                let patch = kept_whole(context, &patched.patch);
+                self.frame(context, out, "ACTIVITY_DELTA", |object| {
                     object.str("messageId", &patched.message_id);
                     object.str("activityType", &patched.activity_type);
                     object.json("patch", &patch);
@@ -803,10 +791,10 @@ impl Encode for Encoder {
             Body::SubagentStarted(started) => {
                 let id = event.subagent_run_id.clone().unwrap_or_default();
                 if id.is_empty() || self.shown_subagents.contains(&id) || self.subagents.len() == REMEMBERED {
-                    return self.slot(turn, out);
+                    return self.slot(context, out);
                 }
                 let name = started.name.clone().unwrap_or_else(|| "subagent".to_owned());
-                self.frame(turn, out, "SUBAGENT_STARTED", |object| {
+                self.frame(context, out, "SUBAGENT_STARTED", |object| {
                     object.str("subagentRunId", &id);
                     object.str("name", &name);
                 });
@@ -815,18 +803,18 @@ impl Encode for Encoder {
             }
             Body::SubagentFinished(finished) => {
                 let Some(id) = self.end_subagent(event.subagent_run_id.as_deref()) else {
-                    return self.slot(turn, out);
+                    return self.slot(context, out);
                 };
-                self.frame(turn, out, "SUBAGENT_FINISHED", |object| {
+                self.frame(context, out, "SUBAGENT_FINISHED", |object| {
                     object.str("subagentRunId", &id);
                     object.opt_json("result", finished.result.as_ref().filter(|result| !result.is_null()));
                 });
             }
             Body::SubagentFailed(failed) => {
                 let Some(id) = self.end_subagent(event.subagent_run_id.as_deref()) else {
-                    return self.slot(turn, out);
+                    return self.slot(context, out);
                 };
-                self.frame(turn, out, "SUBAGENT_ERROR", |object| {
+                self.frame(context, out, "SUBAGENT_ERROR", |object| {
                     object.str("subagentRunId", &id);
                     object.str("message", &failed.message);
                     object.opt_str("code", failed.code.as_deref());
@@ -834,24 +822,24 @@ impl Encode for Encoder {
             }
             Body::Custom(custom) => match custom.name.as_deref() {
                 Some(ENCRYPTED) if custom.value.is_object() => {
-                    self.frame(turn, out, "REASONING_ENCRYPTED_VALUE", |object| {
+                    self.frame(context, out, "REASONING_ENCRYPTED_VALUE", |object| {
                         for (name, raw) in Object::of_json(&custom.value).iter().flat_map(Object::fields) {
                             object.raw(name, raw.get());
                         }
                     });
                 }
                 // Without a name, or with one that could be taken for a slot, it goes into one.
-                Some(name) if !name.starts_with("runwire.") => self.frame(turn, out, "CUSTOM", |object| {
+                Some(name) if !name.starts_with("runwire.") => self.frame(context, out, "CUSTOM", |object| {
                     object.str("name", name);
                     object.json("value", &custom.value);
                 }),
-                _ => self.slot(turn, out),
+                _ => self.slot(context, out),
             },
             Body::Foreign(foreign) => {
                 if foreign.name.is_some() {
-                    turn.keep_whole();
+                    context.keep_in_residue();
                 }
-                self.frame(turn, out, "RAW", |object| {
+                self.frame(context, out, "RAW", |object| {
                     object.json("event", &foreign.frame);
                     object.opt_str(
                         "source",
@@ -859,7 +847,7 @@ impl Encode for Encoder {
                     );
                 });
             }
-            _ => self.slot(turn, out),
+            _ => self.slot(context, out),
         }
     }
 
@@ -867,20 +855,20 @@ impl Encode for Encoder {
         true
     }
 
-    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
         // Nothing may follow the end of a response but a new start.
-        self.ensure_active(turn, out);
-        let name = format!("runwire.{}", turn.event().body.type_name());
+        self.ensure_active(context, out);
+        let name = format!("runwire.{}", context.event().body.type_name());
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", "CUSTOM");
         object.str("name", &name);
-        turn.write_native(object.key("value"));
-        turn.told_in_slot();
+        context.write_native(object.key("value"));
+        context.drop_residue();
         object.end();
         out.end(None);
     }
 
-    fn shows_implied(&self, _turn: &Turn<'_>) -> bool {
+    fn shows_implied(&self, _context: &EncodeContext<'_>) -> bool {
         true
     }
 }
@@ -897,12 +885,12 @@ impl Encoder {
     }
 
     /// Returns the message that a call belongs to, unless it is another subagent's.
-    fn parent<'m>(&self, turn: &Turn<'_>, message_id: Option<&'m str>) -> Option<&'m str> {
-        let subagent = &turn.event().subagent_run_id;
+    fn parent<'m>(&self, context: &EncodeContext<'_>, message_id: Option<&'m str>) -> Option<&'m str> {
+        let subagent = &context.event().subagent_run_id;
         let owner = self.messages.iter().rfind(|(told, _)| Some(told.as_str()) == message_id);
         let fits = subagent.is_none() || owner.is_none_or(|(_, owner)| owner == subagent);
         if !fits {
-            turn.keep_whole();
+            context.keep_in_residue();
         }
         message_id.filter(|_| fits)
     }

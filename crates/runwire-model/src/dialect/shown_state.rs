@@ -1,93 +1,109 @@
-//! What a reader has been shown of a run: the part that encoders have in common.
+//! State that all encoders share: what a reader has been shown of a run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Body, ErrorInfo, Event, InteractionKind, Summary, TextStarted, ThinkingStarted, Usage};
-use crate::record::Place;
+use crate::record::EventPosition;
 use crate::run::{Digest, continues};
 use crate::time::Timestamp;
 
-/// A step that is open.
+/// An open step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct ShownStep {
     pub(super) id: String,
     pub(super) name: String,
-    /// The ordinal step of the run it is, from 1.
+    /// Ordinal of the step in its run, from 1.
     pub(super) ordinal: u64,
 }
 
 /// A call without a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Call {
+pub(super) struct ShownCall {
     pub(super) id: String,
     pub(super) name: String,
-    pub(super) start: Place,
+    pub(super) start: EventPosition,
     pub(super) at: Timestamp,
-    /// Whether pieces of its arguments were seen.
-    pub(super) pieces: bool,
+    /// Whether its arguments arrived in pieces.
+    pub(super) has_pieces: bool,
     pub(super) called: bool,
     /// The message that calls it.
     pub(super) message_id: Option<String>,
 }
 
-/// A text or thought that is open.
+/// An open text or thought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Piece {
+pub(super) struct ShownText {
     pub(super) id: String,
-    pub(super) start: Place,
-    /// Told in slots: a dialect whose pieces have no id can tell only one text of the assistant at a time.
-    pub(super) aside: bool,
-    /// Whether anything was told of it.
-    pub(super) told: bool,
+    pub(super) start: EventPosition,
+    /// Whether its frames need its id: it is not the assistant's, or it began while another one was open whose frames
+    /// carry no id in most dialects.
+    pub(super) needs_id: bool,
+    /// Whether a frame has shown anything of it.
+    pub(super) was_shown: bool,
     pub(super) role: Option<String>,
     in_subagent: bool,
-    /// What was told of it.
+    /// Digest of the content shown so far.
     pub(super) digest: Digest,
 }
 
-impl Piece {
-    /// Returns whether the text is not the assistant's.
-    fn is_not_assistant(&self) -> bool {
+impl ShownText {
+    /// Makes a text or thought that an event begins, and of which nothing was shown.
+    fn new(id: &str, start: EventPosition, needs_id: bool, event: &Event) -> Self {
+        Self {
+            id: id.to_owned(),
+            start,
+            needs_id,
+            was_shown: false,
+            role: None,
+            in_subagent: event.subagent_run_id.is_some(),
+            digest: Digest::default(),
+        }
+    }
+
+    /// Returns true for a text that is not the assistant's: only slots show it.
+    pub(super) fn is_not_assistant(&self) -> bool {
         self.role.as_deref().is_some_and(|role| role != "assistant")
     }
 }
 
-/// A question without an answer.
+/// An open interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ShownInteraction {
     pub(super) id: String,
     pub(super) kind: InteractionKind,
-    pub(super) place: Place,
+    pub(super) position: EventPosition,
 }
 
-/// Which kind of piece was told last, with nothing after it that would end it.
+/// Kind of the last piece, as long as nothing after it would end its text or thought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Last {
+pub(super) enum LastPiece {
     Text,
     Thought,
 }
 
-/// What a reader has been shown of a run.
+/// State of what a reader has been shown of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Track {
-    pub(super) steps: Vec<Step>,
-    pub(super) calls: Vec<Call>,
-    pub(super) texts: Vec<Piece>,
-    pub(super) thoughts: Vec<Piece>,
-    pub(super) questions: Vec<Asked>,
-    pub(super) last: Option<Last>,
-    /// The assistant's text outside subagents that began last, of those that said anything.
+pub(super) struct ShownState {
+    pub(super) steps: Vec<ShownStep>,
+    pub(super) calls: Vec<ShownCall>,
+    pub(super) texts: Vec<ShownText>,
+    pub(super) thoughts: Vec<ShownText>,
+    pub(super) interactions: Vec<ShownInteraction>,
+    pub(super) last: Option<LastPiece>,
+    /// Id of the assistant's last text outside subagents that is not empty.
     last_text: Option<String>,
+    /// Last time of the source, if its dialect is the reader's.
+    pub(super) source_time: Option<Timestamp>,
     pub(super) started_at: Option<Timestamp>,
     first_text_at: Option<Timestamp>,
     pub(super) step_count: u64,
     pub(super) call_count: u64,
     pub(super) usage: Option<Tokens>,
-    /// The message of the last fatal notice, so that the failure that follows does not say it again.
+    /// Digest of the last fatal notice, so that the failure after it does not repeat the message.
     fatal: Option<Digest>,
 }
 
-/// Tokens, summed.
+/// Sums of tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tokens {
     pub(super) prompt: u64,
@@ -96,7 +112,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Returns whether more is known than the total.
+    /// Returns true if more than the total is known.
     pub(super) fn has_parts(self) -> bool {
         self.prompt > 0 || self.completion > 0
     }
@@ -109,50 +125,36 @@ impl Tokens {
     }
 }
 
-impl Track {
-    /// Takes note of what an event begins, before it is told.
-    pub(super) fn before(&mut self, event: &Event, place: Place, at: Timestamp) {
+impl ShownState {
+    /// Opens what an event begins; called before the event is encoded.
+    pub(super) fn before_event(&mut self, event: &Event, position: EventPosition, at: Timestamp) {
         match &event.body {
             Body::RunStarted(_) => self.started_at = Some(at),
             Body::StepStarted(started) => {
                 self.step_count += 1;
                 let id = event.step_id.clone().unwrap_or_default();
-                self.steps.push(Step { id, name: started.name.clone(), ordinal: self.step_count });
+                self.steps.push(ShownStep { id, name: started.name.clone(), ordinal: self.step_count });
             }
             Body::TextStarted(started) => {
-                let aside = started.is_not_assistant()
-                    || self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
-                self.texts.push(Piece {
-                    id: started.message_id.clone(),
-                    start: place,
-                    aside,
-                    told: started.is_not_assistant(),
-                    role: started.role.clone(),
-                    in_subagent: event.subagent_run_id.is_some(),
-                    digest: Digest::default(),
-                });
+                let is_not_assistant = started.is_not_assistant();
+                let needs_id = is_not_assistant || self.has_unnamed_piece();
+                let text = ShownText::new(&started.message_id, position, needs_id, event);
+                let role = started.role.clone();
+                self.texts.push(ShownText { was_shown: is_not_assistant, role, ..text });
             }
             Body::TextDelta(_) => {
                 self.first_text_at.get_or_insert(at);
             }
             Body::ThinkingStarted(started) => {
-                let aside = self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
-                self.thoughts.push(Piece {
-                    id: started.message_id.clone(),
-                    start: place,
-                    aside,
-                    told: false,
-                    role: None,
-                    in_subagent: event.subagent_run_id.is_some(),
-                    digest: Digest::default(),
-                });
+                let needs_id = self.has_unnamed_piece();
+                self.thoughts.push(ShownText::new(&started.message_id, position, needs_id, event));
             }
-            Body::ToolArgsStarted(started) => self.calls.push(Call {
+            Body::ToolArgsStarted(started) => self.calls.push(ShownCall {
                 id: started.call_id.clone(),
                 name: started.name.clone().unwrap_or_default(),
-                start: place,
+                start: position,
                 at,
-                pieces: true,
+                has_pieces: true,
                 called: false,
                 message_id: started.message_id.clone(),
             }),
@@ -162,19 +164,23 @@ impl Track {
                     Some(call) => {
                         (call.called, call.at) = (true, at);
                     }
-                    None => self.calls.push(Call {
+                    None => self.calls.push(ShownCall {
                         id: called.call_id.clone(),
                         name: called.name.clone(),
-                        start: place,
+                        start: position,
                         at,
-                        pieces: false,
+                        has_pieces: false,
                         called: true,
                         message_id: called.message_id.clone(),
                     }),
                 }
             }
             Body::InteractionRequested(asked) => {
-                self.questions.push(Asked { id: asked.interaction_id.clone(), kind: asked.kind, place });
+                self.interactions.push(ShownInteraction {
+                    id: asked.interaction_id.clone(),
+                    kind: asked.kind,
+                    position,
+                });
             }
             Body::Usage(usage) => {
                 let tokens = self.usage.get_or_insert_default();
@@ -184,17 +190,17 @@ impl Track {
         }
     }
 
-    /// Takes note of what an event ends, after it was told.
+    /// Closes what an event ends; called after the event was encoded.
     ///
-    /// `chunks` says whether the dialect tells pieces of arguments.
-    pub(super) fn after(&mut self, event: &Event, chunks: bool) {
-        // A text ends the thinking before it, also one that is told in slots.
-        let begins_aside = match &event.body {
+    /// `streams_arguments`: whether the dialect has frames for pieces of arguments.
+    pub(super) fn after_event(&mut self, event: &Event, streams_arguments: bool) {
+        // A text ends the thinking before it, also one whose frames name it.
+        let begins_separately = match &event.body {
             Body::TextStarted(started) => started.is_not_assistant(),
-            Body::TextDelta(delta) => self.is_silent(&delta.message_id),
+            Body::TextDelta(delta) => self.awaits_first_frame(&delta.message_id),
             _ => false,
         };
-        if begins_aside && event.subagent_run_id.is_none() && self.last == Some(Last::Thought) {
+        if begins_separately && event.subagent_run_id.is_none() && self.last == Some(LastPiece::Thought) {
             self.last = None;
         }
         let piece = match &event.body {
@@ -214,10 +220,10 @@ impl Track {
             _ => None,
         };
         if let Some(piece) = piece {
-            piece.told = true;
+            piece.was_shown = true;
         }
         // What happens in a subagent ends no text outside it.
-        if event.subagent_run_id.is_none() && self.ends_texts(&event.body, chunks) {
+        if event.subagent_run_id.is_none() && self.ends_texts(&event.body, streams_arguments) {
             self.last = None;
         }
         match &event.body {
@@ -232,17 +238,17 @@ impl Track {
             Body::ThinkingFinished(finished) => {
                 self.thoughts.retain(|thought| thought.id != finished.message_id)
             }
-            Body::TextDelta(delta) if self.text(&delta.message_id).is_some_and(|text| !text.aside) => {
-                self.last = Some(Last::Text);
+            Body::TextDelta(delta) if self.text(&delta.message_id).is_some_and(|text| !text.needs_id) => {
+                self.last = Some(LastPiece::Text);
             }
             Body::ThinkingDelta(delta)
-                if self.thought(&delta.message_id).is_some_and(|thought| !thought.aside) =>
+                if self.thought(&delta.message_id).is_some_and(|thought| !thought.needs_id) =>
             {
-                self.last = Some(Last::Thought);
+                self.last = Some(LastPiece::Thought);
             }
             Body::ToolFinished(finished) => self.calls.retain(|call| call.id != finished.call_id),
             Body::InteractionResolved(resolved) => {
-                self.questions.retain(|question| question.id != resolved.interaction_id);
+                self.interactions.retain(|interaction| interaction.id != resolved.interaction_id);
             }
             Body::Notice(notice) if notice.fatal == Some(true) => {
                 self.fatal = Some(Digest::of(&notice.message))
@@ -251,90 +257,100 @@ impl Track {
         }
     }
 
-    /// Returns whether a text continues another one, which is the last before it.
+    /// Returns true while a text or thought is open whose frames carry no id. Those of a subagent always do.
+    fn has_unnamed_piece(&self) -> bool {
+        self.texts.iter().chain(&self.thoughts).any(|piece| !piece.needs_id && !piece.in_subagent)
+    }
+
+    /// Returns true if the frames of a text or thought need its id.
+    pub(super) fn needs_id(&self, id: &str) -> bool {
+        self.text(id).or_else(|| self.thought(id)).is_some_and(|piece| piece.needs_id)
+    }
+
+    /// Returns true if a text continues `previous`, the last text before it.
     pub(super) fn continues(&self, previous: &str, id: &str) -> bool {
         let is_outside = self.text(id).is_some_and(|text| !text.in_subagent);
         let is_closed = self.text(previous).is_none();
         is_outside && is_closed && self.last_text.as_deref() == Some(previous) && continues(previous, id)
     }
 
-    /// Returns whether nothing was told yet of a text that continues the one before it.
+    /// Returns true until the first piece of a text that continues the one before it.
     pub(super) fn begins_continuation(&self, id: &str) -> bool {
         let is_new = self.text(id).is_some_and(|text| text.digest.len == 0 && !text.is_not_assistant());
         is_new && self.last_text.as_deref().is_some_and(|last| self.continues(last, id))
     }
 
-    /// Returns whether the start of a text must be told where pieces have no id: it is another's text, or it
-    /// follows one that nothing ended. One that is told in slots begins with its first piece.
-    pub(super) fn tells_start(&self, started: &TextStarted) -> bool {
+    /// Returns true if the start of a text needs a frame in dialects whose pieces have no id: the text is not the
+    /// assistant's, or follows one that nothing ended. A text whose frames carry its id starts with its first piece.
+    pub(super) fn needs_start(&self, started: &TextStarted) -> bool {
         // The first piece of a continuation says that it is one.
-        let apart = self.text(&started.message_id).is_some_and(|text| text.aside)
+        let apart = self.text(&started.message_id).is_some_and(|text| text.needs_id)
             || self.begins_continuation(&started.message_id);
-        started.is_not_assistant() || (!apart && self.last == Some(Last::Text))
+        started.is_not_assistant() || (!apart && self.last == Some(LastPiece::Text))
     }
 
-    /// Returns the same of a thought.
-    pub(super) fn tells_thought_start(&self, started: &ThinkingStarted) -> bool {
-        let aside = self.thought(&started.message_id).is_some_and(|thought| thought.aside);
-        !aside && self.last == Some(Last::Thought)
+    /// Returns true if the start of a thought needs a frame, as [`Self::needs_start`] does for a text.
+    pub(super) fn needs_thought_start(&self, started: &ThinkingStarted) -> bool {
+        let needs_id = self.thought(&started.message_id).is_some_and(|thought| thought.needs_id);
+        !needs_id && self.last == Some(LastPiece::Thought)
     }
 
-    /// Returns whether a text or thought came to nothing that a slot could tell.
-    pub(super) fn is_silent(&self, id: &str) -> bool {
+    /// Returns true until the first frame of a text or thought whose frames need its id.
+    pub(super) fn awaits_first_frame(&self, id: &str) -> bool {
         let piece = self.text(id).or_else(|| self.thought(id));
-        piece.is_some_and(|piece| piece.aside && !piece.told)
+        piece.is_some_and(|piece| piece.needs_id && !piece.was_shown)
     }
 
-    /// Returns whether a reader takes an event for the end of the texts before it.
-    fn ends_texts(&self, body: &Body, chunks: bool) -> bool {
+    /// Returns true for an event that readers take for the end of the texts before it.
+    fn ends_texts(&self, body: &Body, streams_arguments: bool) -> bool {
         match body {
             Body::StepStarted(_) | Body::StepFinished(_) | Body::ToolCalled(_) => true,
             Body::InteractionRequested(_) | Body::RunSuspended(_) => true,
-            Body::InteractionResolved(_) => self.questions.len() > 1,
-            Body::ToolArgsDelta(_) => chunks,
-            // An end that says more than that is told in a slot.
+            Body::InteractionResolved(_) => self.interactions.len() > 1,
+            Body::ToolArgsDelta(_) => streams_arguments,
+            // An end with fields of its own is shown in a slot.
             Body::TextFinished(finished) => {
-                let native = self.text(&finished.message_id).is_some_and(|text| !text.aside);
+                let native = self.text(&finished.message_id).is_some_and(|text| !text.needs_id);
                 native && (finished.content.is_some() || finished.says_more())
             }
             Body::ThinkingFinished(finished) => {
-                let native = self.thought(&finished.message_id).is_some_and(|thought| !thought.aside);
+                let native = self.thought(&finished.message_id).is_some_and(|thought| !thought.needs_id);
                 native && finished.content.is_some()
             }
             _ => false,
         }
     }
 
-    pub(super) fn text(&self, id: &str) -> Option<&Piece> {
+    pub(super) fn text(&self, id: &str) -> Option<&ShownText> {
         self.texts.iter().find(|text| text.id == id)
     }
 
-    pub(super) fn thought(&self, id: &str) -> Option<&Piece> {
+    pub(super) fn thought(&self, id: &str) -> Option<&ShownText> {
         self.thoughts.iter().find(|thought| thought.id == id)
     }
 
-    pub(super) fn call(&self, id: &str) -> Option<&Call> {
+    pub(super) fn call(&self, id: &str) -> Option<&ShownCall> {
         self.calls.iter().find(|call| call.id == id)
     }
 
-    /// Finds the step that an event happened in: the one it names, else the innermost.
-    pub(super) fn step_of(&self, event: &Event) -> Option<&Step> {
+    /// Returns the step of an event: the one that it names, else the innermost.
+    pub(super) fn step_of(&self, event: &Event) -> Option<&ShownStep> {
         let named = event.step_id.as_ref().and_then(|id| self.steps.iter().find(|step| step.id == *id));
         named.or_else(|| self.steps.last())
     }
 
-    /// Returns whether a name alone says which step ends: the innermost of that name.
+    /// Returns true if the innermost step of a name ends, so that the name identifies it.
     pub(super) fn ends_innermost(&self, event: &Event, name: &str) -> bool {
         let innermost = self.steps.iter().rfind(|step| step.name == name);
         innermost.is_none_or(|step| Some(&step.id) == event.step_id.as_ref())
     }
 
-    /// Returns whether a fatal notice said the same before.
-    pub(super) fn said_fatally(&self, error: &ErrorInfo) -> bool {
+    /// Returns true if the last fatal notice had the message of this error.
+    pub(super) fn was_fatal_notice(&self, error: &ErrorInfo) -> bool {
         self.fatal == Some(Digest::of(&error.message))
     }
 
-    /// Returns the tokens that only the run's own summary knows.
+    /// Returns the token counts of a run's summary, if no event has counted tokens.
     pub(super) fn summed_usage(&self, told: Option<&Summary>) -> Option<Usage> {
         let told = told.filter(|_| self.usage.is_none())?;
         let mut usage = Usage {
@@ -350,8 +366,7 @@ impl Track {
         told.into_iter().flatten().any(|tokens| tokens > 0).then_some(usage)
     }
 
-    /// Fills in the same, for dialects that tell tokens in the summary alone: what the model calls told comes
-    /// before what the source summed up.
+    /// Completes a summary for dialects that have tokens in it alone: counts of events take precedence over its own.
     pub(super) fn summary_with_usage(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
         let mut summary = self.summary(told, at);
         if let Some(tokens) = self.usage {
@@ -362,7 +377,7 @@ impl Track {
         summary
     }
 
-    /// Fills in the figures that a run's own summary does not tell.
+    /// Completes a run's summary with the figures that it lacks.
     pub(super) fn summary(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
         let mut summary = told.cloned().unwrap_or_default();
         if let Some(tokens) = self.usage {
@@ -375,7 +390,7 @@ impl Track {
                 summary.prompt_tokens.unwrap_or(0).saturating_add(summary.completion_tokens.unwrap_or(0));
             summary.total_tokens.get_or_insert(parts);
         }
-        // At the epoch no time was ever told.
+        // The epoch stands for an unknown time.
         if let Some(started) = self.started_at.filter(|started| started.0 > 0) {
             summary.duration_ms.get_or_insert(at.since(started) as f64);
             if let Some(first) = self.first_text_at {

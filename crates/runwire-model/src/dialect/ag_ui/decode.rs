@@ -1,20 +1,10 @@
-//! `ag-ui`: the official AG-UI protocol, version 1.0 (`docs/dialects/ag-ui.md`).
+//! Reads frames of AG-UI.
 
-mod mirror;
-mod questions;
-mod write;
-
-pub(crate) use mirror::Mirror;
-pub(super) use write::Encoder;
-pub(crate) use write::are_messages;
-
-use serde::{Deserialize, Serialize};
-
-use super::decode::{
-    DecodeError, DecoderState, Envelope, Opened, owned, slot_event, take_residue, weave_residue,
+use super::{ENCRYPTED, RESUME, SPAN, UNNAMED_SOURCE};
+use crate::dialect::decode::{
+    Chunk, DecodeError, DecoderState, Envelope, OpenedFrame, decode_residue, owned, slot_event,
 };
-use super::registry::{Ending, NamedIds, Read, Refinement, Rule, Spec, StartRequest};
-use super::{APPROVAL_SCHEMA, Dialect, Weave, asks_for_approval, social_app};
+use crate::dialect::{APPROVAL_SCHEMA, RecordBuilder, asks_for_approval};
 use crate::event::{
     ActivityPatched, ActivitySnapshot, Body, Custom, ErrorInfo, Event, Extra, Foreign, InteractionKind,
     InteractionRequested, MessagesSnapshot, RunCancelled, RunCompleted, RunFailed, RunStarted, StatePatched,
@@ -23,66 +13,11 @@ use crate::event::{
     ToolFinished, ToolStatus, Usage,
 };
 use crate::json::{FieldError, Json, Object};
-use crate::record::By;
+use crate::record::EventOrigin;
 use crate::run::set_arguments;
 use crate::time::Timestamp;
 
-/// The name of a `custom` event that stands for `REASONING_ENCRYPTED_VALUE`.
-const ENCRYPTED: &str = "ag-ui.REASONING_ENCRYPTED_VALUE";
-/// The name of a `custom` event that tells the answers which an agent says it was given.
-const RESUME: &str = "ag-ui.resume";
-/// The source that `RAW` names none of.
-const UNNAMED_SOURCE: &str = "raw";
-
-/// The field that keeps the id of the span around a reasoning message.
-const SPAN: &str = "span";
-
-/// What a chunk without an id continues.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Chunk {
-    Text(String),
-    Thinking(String),
-    Call(String),
-}
-
-pub(super) const SPEC: Spec = Spec {
-    name: "ag-ui",
-    read: Some(Read {
-        open,
-        decode,
-        detect: &[Rule { rank: 4, matches: is_ag_ui }],
-        ending,
-        refinement: Some(Refinement { dialect: Dialect::SocialApp, shows: social_app::shows }),
-        resumes_as_new_run: true,
-        start: StartRequest::RunAgentInput,
-    }),
-    ids: NamedIds::None,
-    thread_field: "threadId",
-    schema: include_str!("../../../../vectors/ag-ui/schema.json"),
-    frames_section: "BaseEvent",
-    offers_attach: true,
-    has_unnamed_pieces: false,
-    has_extensions: true,
-};
-
-/// Recognises a type in UPPER_SNAKE_CASE.
-pub(super) fn is_ag_ui(frame: &Object<'_>) -> bool {
-    frame.get_str("type").is_some_and(|kind| {
-        kind.starts_with(|first: char| first.is_ascii_uppercase())
-            && kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit())
-    })
-}
-
-pub(super) fn ending(frame: &Object<'_>, _name: Option<&str>) -> Option<Ending> {
-    match frame.get_str("type").as_deref() {
-        Some("RUN_FINISHED") => Some(Ending::Over),
-        Some("RUN_ERROR") => Some(Ending::Failed),
-        _ => None,
-    }
-}
-
-pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
+pub(crate) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     let starts = object.get_str("type").as_deref() == Some("RUN_STARTED");
     let time = object.get("timestamp").and_then(|raw| raw.get().parse::<f64>().ok());
     let time = time.filter(|millis| *millis >= 0.0).and_then(|millis| Timestamp::from_millis(millis as u64));
@@ -90,40 +25,39 @@ pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envel
     Ok(Envelope { thread, run, time, starts, begins: starts })
 }
 
-pub(super) fn decode(
+pub(crate) fn decode(
     state: &mut DecoderState,
-    mut frame: Opened<'_>,
-    weave: &mut Weave<'_>,
+    mut frame: OpenedFrame<'_>,
+    builder: &mut RecordBuilder<'_>,
 ) -> Result<(), DecodeError> {
     let whole = frame.whole();
     let mut metadata = frame.object.take_object("metadata")?;
-    let residue = metadata.as_mut().and_then(take_residue);
-    if weave_residue(residue.as_ref(), weave)? {
+    if decode_residue(metadata.as_mut(), builder)? {
         return Ok(());
     }
     let kind = frame.object.take_str("type")?;
-    if !payload(state, &kind, frame.object, metadata, weave)? {
-        weave.foreign(whole, frame.name)?;
+    if !payload(state, &kind, frame.object, metadata, builder)? {
+        builder.foreign(whole, frame.name)?;
     }
     Ok(())
 }
 
-/// Weaves a frame of an official type; gives `false` for any other.
-pub(super) fn payload(
+/// Adds the events of a frame of an official type; returns `false` for any other type.
+pub(crate) fn payload(
     state: &mut DecoderState,
     kind: &str,
     mut object: Object<'_>,
     metadata: Option<Object<'_>>,
-    weave: &mut Weave<'_>,
+    builder: &mut RecordBuilder<'_>,
 ) -> Result<bool, DecodeError> {
     if !kind.ends_with("_CHUNK") {
-        end_chunk(state, weave)?;
+        end_chunk(state, builder)?;
     }
     for stamped in ["timestamp", "threadId", "runId"] {
         object.take(stamped);
     }
     let subagent = object.take_id("subagentRunId")?;
-    let mut frame = Payload { object, metadata, subagent, weave };
+    let mut frame = Payload { object, metadata, subagent, builder };
     match kind {
         "RUN_STARTED" => frame.run_started()?,
         "RUN_FINISHED" => frame.run_finished()?,
@@ -131,38 +65,38 @@ pub(super) fn payload(
         "STEP_STARTED" => {
             let name = frame.object.take_required_id("stepName")?;
             let name = frame.base_name(name);
-            frame.say(crate::event::StepStarted { name })?;
+            frame.add(crate::event::StepStarted { name })?;
         }
         "STEP_FINISHED" => {
             let name = frame.object.take_required_id("stepName")?;
             let name = frame.base_name(name);
-            frame.say(crate::event::StepFinished { name, error: None })?;
+            frame.add(crate::event::StepFinished { name, error: None })?;
         }
         "TEXT_MESSAGE_START" => {
             let message_id = frame.object.take_required_id("messageId")?;
             let role = frame.object.take_id("role")?.filter(|role| role != "assistant");
-            frame.say(TextStarted { message_id, role })?;
+            frame.add(TextStarted { message_id, role })?;
         }
         "TEXT_MESSAGE_CONTENT" => {
             let message_id = frame.object.take_required_id("messageId")?;
             let content = frame.object.take_str("delta")?.into_owned();
-            frame.say(TextDelta { message_id, content, format: None })?;
+            frame.add(TextDelta { message_id, content, format: None })?;
         }
         "TEXT_MESSAGE_END" => {
             let message_id = frame.object.take_required_id("messageId")?;
-            frame.say(TextFinished { message_id, ..Default::default() })?;
+            frame.add(TextFinished { message_id, ..Default::default() })?;
         }
         "TEXT_MESSAGE_CHUNK" => frame.text_chunk(state)?,
         "TOOL_CALL_START" => {
             let call_id = frame.object.take_required_id("toolCallId")?;
             let name = Some(frame.object.take_required_id("toolCallName")?);
             let message_id = frame.object.take_id("parentMessageId")?;
-            frame.say(ToolArgsStarted { call_id, name, message_id })?;
+            frame.add(ToolArgsStarted { call_id, name, message_id })?;
         }
         "TOOL_CALL_ARGS" => {
             let call_id = frame.object.take_required_id("toolCallId")?;
             let delta = frame.object.take_str("delta")?.into_owned();
-            frame.say(ToolArgsDelta { call_id, delta })?;
+            frame.add(ToolArgsDelta { call_id, delta })?;
         }
         "TOOL_CALL_END" => {
             let call_id = frame.object.take_required_id("toolCallId")?;
@@ -172,15 +106,15 @@ pub(super) fn payload(
         "TOOL_CALL_RESULT" => frame.call_result()?,
         "STATE_SNAPSHOT" => {
             let state = frame.object.take_json("snapshot")?;
-            frame.say(StateSnapshot { state })?;
+            frame.add(StateSnapshot { state })?;
         }
         "STATE_DELTA" => {
             let patch = frame.object.take_json("delta")?;
-            frame.say(StatePatched { patch })?;
+            frame.add(StatePatched { patch })?;
         }
         "MESSAGES_SNAPSHOT" => {
             let messages = frame.object.take_json("messages")?;
-            frame.say(MessagesSnapshot { messages })?;
+            frame.add(MessagesSnapshot { messages })?;
         }
         "ACTIVITY_SNAPSHOT" => {
             let snapshot = ActivitySnapshot {
@@ -189,7 +123,7 @@ pub(super) fn payload(
                 content: frame.object.take_json("content")?,
                 replace: frame.object.take_opt("replace")?,
             };
-            frame.say(snapshot)?;
+            frame.add(snapshot)?;
         }
         "ACTIVITY_DELTA" => {
             let patched = ActivityPatched {
@@ -197,14 +131,19 @@ pub(super) fn payload(
                 activity_type: frame.object.take_required_id("activityType")?,
                 patch: frame.object.take_json("patch")?,
             };
-            frame.say(patched)?;
+            frame.add(patched)?;
         }
         // A span around reasoning messages; the messages themselves begin and end the thinking.
         "REASONING_START" | "REASONING_END" | "THINKING_START" | "THINKING_END" => {
-            state.span = frame.object.take_id("messageId")?.filter(|_| kind == "REASONING_START");
-            if frame.weave.state.status.is_closed() {
-                return Err(crate::run::Refusal::RunClosed(frame.weave.state.status).into());
+            let id = frame.object.take_id("messageId")?;
+            if frame.builder.state.status.is_closed() {
+                return Err(crate::run::Refusal::RunClosed(frame.builder.state.status).into());
             }
+            let has_begun = |id: &String| state.span.as_ref() == Some(id) || frame.builder.state.is_known(id);
+            if kind == "REASONING_END" && !id.as_ref().is_none_or(has_begun) {
+                return Ok(false);
+            }
+            state.span = id.filter(|_| kind == "REASONING_START");
         }
         "REASONING_MESSAGE_START" => {
             let message_id = frame.object.take_required_id("messageId")?;
@@ -213,47 +152,51 @@ pub(super) fn payload(
             if let Some(span) = state.span.as_ref().filter(|span| **span != message_id) {
                 extra.set(SPAN, Json::string(span));
             }
-            frame.put(ThinkingStarted { message_id, stage: None }, extra, By::Producer)?;
+            frame.add_with_origin(
+                ThinkingStarted { message_id, stage: None },
+                extra,
+                EventOrigin::Producer,
+            )?;
         }
         "REASONING_MESSAGE_CONTENT" => {
             let message_id = frame.object.take_required_id("messageId")?;
             let content = frame.object.take_str("delta")?.into_owned();
-            frame.say(ThinkingDelta { message_id, content, stage: None })?;
+            frame.add(ThinkingDelta { message_id, content, stage: None })?;
         }
         "REASONING_MESSAGE_END" => {
             let message_id = frame.object.take_required_id("messageId")?;
-            frame.say(ThinkingFinished { message_id, content: None })?;
+            frame.add(ThinkingFinished { message_id, content: None })?;
         }
         "REASONING_MESSAGE_CHUNK" => frame.thinking_chunk(state)?,
-        "THINKING_TEXT_MESSAGE_START" => frame.weave.end_thoughts(true)?,
+        "THINKING_TEXT_MESSAGE_START" => frame.builder.end_thoughts(true)?,
         "THINKING_TEXT_MESSAGE_CONTENT" => {
             let content = frame.object.take_str("delta")?;
             let extra = frame.object.rest();
-            frame.weave.thinking(None, content, None, extra)?;
+            frame.builder.thinking(None, content, None, extra)?;
         }
-        "THINKING_TEXT_MESSAGE_END" => frame.weave.end_thoughts(true)?,
+        "THINKING_TEXT_MESSAGE_END" => frame.builder.end_thoughts(true)?,
         "REASONING_ENCRYPTED_VALUE" => {
-            let value = super::fields_of(&frame.object);
+            let value = crate::dialect::fields_of(&frame.object);
             frame.object = Object::default();
-            frame.say(Custom { name: Some(ENCRYPTED.into()), value })?;
+            frame.add(Custom { name: Some(ENCRYPTED.into()), value })?;
         }
         "SUBAGENT_STARTED" => {
             let name = frame.object.take_id("name")?;
-            frame.say(SubagentStarted { name })?;
+            frame.add(SubagentStarted { name })?;
         }
         "SUBAGENT_FINISHED" => {
             let result = frame.object.take_present("result").map(Json::from_raw);
-            frame.say(SubagentFinished { result })?;
+            frame.add(SubagentFinished { result })?;
         }
         "SUBAGENT_ERROR" => {
             let (message, code) =
                 (frame.object.take_str("message")?.into_owned(), frame.object.take_id("code")?);
-            frame.say(SubagentFailed { message, code })?;
+            frame.add(SubagentFailed { message, code })?;
         }
         "RAW" => {
             let event = frame.object.take_json("event")?;
             let dialect = frame.object.take_id("source")?.unwrap_or_else(|| UNNAMED_SOURCE.to_owned());
-            frame.say(Foreign { dialect, frame: event, name: None })?;
+            frame.add(Foreign { dialect, frame: event, name: None })?;
         }
         "CUSTOM" => frame.custom()?,
         _ => return Ok(false),
@@ -261,76 +204,81 @@ pub(super) fn payload(
     Ok(true)
 }
 
-/// Ends what chunks began, because something else came.
-fn end_chunk(state: &mut DecoderState, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+/// Ends what chunks began, because another frame came.
+fn end_chunk(state: &mut DecoderState, builder: &mut RecordBuilder<'_>) -> Result<(), DecodeError> {
     match state.chunk.take() {
-        Some(Chunk::Text(message_id)) => weave.imply(TextFinished { message_id, ..Default::default() })?,
-        Some(Chunk::Thinking(message_id)) => weave.imply(ThinkingFinished { message_id, content: None })?,
+        Some(Chunk::Text(message_id)) => builder.imply(TextFinished { message_id, ..Default::default() })?,
+        Some(Chunk::Thinking(message_id)) => builder.imply(ThinkingFinished { message_id, content: None })?,
         Some(Chunk::Call(call_id)) => {
-            let called = gathered(&call_id, weave);
-            weave.imply(called)?;
+            let called = gathered(&call_id, None, builder);
+            builder.imply(called)?;
         }
         None => {}
     }
     Ok(())
 }
 
-/// Makes the call whose arguments have all arrived.
-pub(super) fn gathered(call_id: &str, weave: &Weave<'_>) -> ToolCalled {
-    let current = weave.state.call_id(call_id);
-    let call = weave.state.calls.iter().find(|call| call.id == current);
-    let name = call.and_then(|call| call.name.clone()).unwrap_or_else(|| "unknown".to_owned());
+/// Returns the call whose arguments have all arrived; `name` is that of a call whose start had none.
+pub(crate) fn gathered(call_id: &str, name: Option<String>, builder: &RecordBuilder<'_>) -> ToolCalled {
+    let current = builder.state.call_id(call_id);
+    let call = builder.state.calls.iter().find(|call| call.id == current);
+    let name = call.and_then(|call| call.name.clone()).or(name).unwrap_or_else(|| "unknown".to_owned());
     let mut called = ToolCalled { call_id: call_id.to_owned(), name, ..Default::default() };
-    let text = call.map(|call| weave.earlier.arguments(call.start, &call.id)).unwrap_or_default();
+    let text = call.map(|call| builder.history.arguments(call.start, &call.id)).unwrap_or_default();
     set_arguments(&mut called, &text);
     called
 }
 
-/// A frame's fields on their way into the run.
+/// Fields of a frame, while its events are added.
 struct Payload<'o, 'w, 'r> {
     object: Object<'o>,
     metadata: Option<Object<'o>>,
     subagent: Option<String>,
-    weave: &'w mut Weave<'r>,
+    builder: &'w mut RecordBuilder<'r>,
 }
 
 impl Payload<'_, '_, '_> {
-    /// Says what the frame says, with all fields that were not taken.
-    fn say(&mut self, body: impl Into<Body>) -> Result<(), DecodeError> {
+    /// Adds an event with all fields that were not taken.
+    fn add(&mut self, body: impl Into<Body>) -> Result<(), DecodeError> {
         let extra = self.extra();
-        self.put(body, extra, By::Producer)
+        self.add_with_origin(body, extra, EventOrigin::Producer)
     }
 
-    /// Hands over the fields that were not taken.
+    /// Returns the fields that were not taken.
     fn extra(&mut self) -> Extra {
         let mut extra = std::mem::take(&mut self.object).rest();
         if let Some(metadata) = self.metadata.take().filter(|metadata| metadata.fields().next().is_some()) {
-            extra.set("metadata", super::fields_of(&metadata));
+            extra.set("metadata", crate::dialect::fields_of(&metadata));
         }
         extra
     }
 
     fn imply(&mut self, body: impl Into<Body>) -> Result<(), DecodeError> {
-        self.put(body, Extra::default(), By::Decoder)
+        self.add_with_origin(body, Extra::default(), EventOrigin::Decoder)
     }
 
-    fn put(&mut self, body: impl Into<Body>, extra: Extra, by: By) -> Result<(), DecodeError> {
+    fn add_with_origin(
+        &mut self,
+        body: impl Into<Body>,
+        extra: Extra,
+        origin: EventOrigin,
+    ) -> Result<(), DecodeError> {
         let mut event = Event::new(body);
         event.extra = extra;
         event.subagent_run_id.clone_from(&self.subagent);
         let kind = event.body.type_name();
         if !kind.starts_with("run.") && !kind.starts_with("step.") {
-            event.step_id = self.weave.state.current_step().map(|step| step.id.clone());
+            event.step_id = self.builder.state.current_step().map(|step| step.id.clone());
         }
-        Ok(self.weave.event(event, by)?)
+        Ok(self.builder.event(event, origin)?)
     }
 
-    /// A step that was open twice is written with a number; its name is the one before it.
+    /// Returns a step's name without the number of a step that was open twice.
     fn base_name(&self, name: String) -> String {
         match name.rsplit_once('#') {
             Some((base, number))
                 if number.bytes().all(|byte| byte.is_ascii_digit())
-                    && self.weave.state.steps.iter().any(|step| step.name == base) =>
+                    && self.builder.state.steps.iter().any(|step| step.name == base) =>
             {
                 base.to_owned()
             }
@@ -343,23 +291,24 @@ impl Payload<'_, '_, '_> {
         let input = self.object.take_present("input").map(Json::from_raw);
         let asked = input.as_ref().and_then(last_user_message);
         let (message_id, message) = asked.map_or((None, None), |(id, text)| (id, Some(text)));
-        if !self.weave.is_pending() {
+        if !self.builder.is_pending() {
             return self.resumed(input.as_ref());
         }
-        self.say(RunStarted { message, message_id, agent: None, input, parent_run_id })
+        self.add(RunStarted { message, message_id, agent: None, input, parent_run_id })
     }
 
-    /// A start that goes on after an interrupt says nothing new but the answers it was given. They are the
-    /// agent's account of them, not the people's own.
+    /// Adds the answers in a start after an interrupt. They are the agent's account of them, not the people's own.
     fn resumed(&mut self, input: Option<&Json>) -> Result<(), DecodeError> {
-        if self.weave.state.status.is_closed() {
-            return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
+        if self.builder.state.status.is_closed() {
+            return Err(crate::run::Refusal::RunClosed(self.builder.state.status).into());
         }
         let answers = input.and_then(Object::of_json).and_then(|mut input| input.take_present("resume"));
         match answers.map(Json::from_raw) {
-            Some(value) => {
-                self.put(Custom { name: Some(RESUME.into()), value }, Extra::default(), By::Producer)
-            }
+            Some(value) => self.add_with_origin(
+                Custom { name: Some(RESUME.into()), value },
+                Extra::default(),
+                EventOrigin::Producer,
+            ),
             None => Ok(()),
         }
     }
@@ -368,7 +317,7 @@ impl Payload<'_, '_, '_> {
         let result = self.object.take_present("result").map(Json::from_raw);
         let usages = usages(&mut self.object)?;
         let mut outcome = self.object.take_object("outcome")?.unwrap_or_default();
-        let told = super::fields_of(&outcome);
+        let told = crate::dialect::fields_of(&outcome);
         let kind = owned(outcome.take_opt_str("type").map_err(|error| error.inside("outcome"))?);
         let mut questions = match kind.as_deref() {
             Some("interrupt") => interrupts(&mut outcome)?,
@@ -377,36 +326,40 @@ impl Payload<'_, '_, '_> {
         // With each question all that are still open are asked again.
         questions.retain(|question| {
             let id = &question.asked.interaction_id;
-            self.weave.state.questions.iter().all(|open| open.id != *id)
+            self.builder.state.interactions.iter().all(|open| open.id != *id)
         });
-        if self.weave.state.status.is_closed() {
-            return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
+        if self.builder.state.status.is_closed() {
+            return Err(crate::run::Refusal::RunClosed(self.builder.state.status).into());
         }
-        self.weave.state.check_questions(questions.iter().map(|question| &question.asked))?;
+        self.builder.state.check_interactions(questions.iter().map(|question| &question.asked))?;
         for (usage, extra) in usages {
-            self.put(usage, extra, By::Producer)?;
+            self.add_with_origin(usage, extra, EventOrigin::Producer)?;
         }
         match kind.as_deref() {
             Some("interrupt") => questions.into_iter().try_for_each(|question| self.ask(question)),
-            Some("cancelled") => self.say(RunCancelled::default()),
+            Some("cancelled") => self.add(RunCancelled::default()),
             _ => {
                 let mut extra = self.extra();
                 if kind.is_some() {
                     extra.set("outcome", told);
                 }
-                self.put(RunCompleted { reply: None, result, summary: None }, extra, By::Producer)
+                self.add_with_origin(
+                    RunCompleted { reply: None, result, summary: None },
+                    extra,
+                    EventOrigin::Producer,
+                )
             }
         }
     }
 
-    fn ask(&mut self, question: Question) -> Result<(), DecodeError> {
-        let Question { mut asked, extra, surroundings } = question;
-        self.weave.refer_to_call(&mut asked);
+    fn ask(&mut self, question: OpenInteraction) -> Result<(), DecodeError> {
+        let OpenInteraction { mut asked, extra, surroundings } = question;
+        self.builder.refer_to_call(&mut asked);
         match surroundings {
-            None => self.put(asked, extra, By::Producer),
+            None => self.add_with_origin(asked, extra, EventOrigin::Producer),
             Some((step_id, subagent_run_id)) => {
                 let event = Event { body: asked.into(), step_id, subagent_run_id, extra };
-                Ok(self.weave.event(event, By::Producer)?)
+                Ok(self.builder.event(event, EventOrigin::Producer)?)
             }
         }
     }
@@ -415,14 +368,14 @@ impl Payload<'_, '_, '_> {
         let message = self.object.take_str("message")?.into_owned();
         let code = self.object.take_id("code")?;
         let usages = usages(&mut self.object)?;
-        if self.weave.state.status.is_closed() {
-            return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
+        if self.builder.state.status.is_closed() {
+            return Err(crate::run::Refusal::RunClosed(self.builder.state.status).into());
         }
         for (usage, extra) in usages {
-            self.put(usage, extra, By::Producer)?;
+            self.add_with_origin(usage, extra, EventOrigin::Producer)?;
         }
         let error = ErrorInfo { code, message, ..Default::default() };
-        self.say(RunFailed { error, summary: None })
+        self.add(RunFailed { error, summary: None })
     }
 
     fn text_chunk(&mut self, state: &mut DecoderState) -> Result<(), DecodeError> {
@@ -433,7 +386,7 @@ impl Payload<'_, '_, '_> {
             (Some(Chunk::Text(open)), None) => Some(open.clone()),
             (Some(Chunk::Text(open)), Some(id)) if *open == id => Some(id),
             (_, Some(id)) => {
-                end_chunk(state, self.weave)?;
+                end_chunk(state, self.builder)?;
                 self.imply(TextStarted { message_id: id.clone(), role })?;
                 state.chunk = Some(Chunk::Text(id.clone()));
                 Some(id)
@@ -443,7 +396,7 @@ impl Payload<'_, '_, '_> {
         let message_id = known
             .ok_or_else(|| FieldError::new("messageId", "is missing; the first chunk names its message"))?;
         match content {
-            Some(content) => self.say(TextDelta { message_id, content, format: None }),
+            Some(content) => self.add(TextDelta { message_id, content, format: None }),
             None => Ok(()),
         }
     }
@@ -455,7 +408,7 @@ impl Payload<'_, '_, '_> {
             (Some(Chunk::Thinking(open)), None) => Some(open.clone()),
             (Some(Chunk::Thinking(open)), Some(id)) if *open == id => Some(id),
             (_, Some(id)) => {
-                end_chunk(state, self.weave)?;
+                end_chunk(state, self.builder)?;
                 self.imply(ThinkingStarted { message_id: id.clone(), stage: None })?;
                 state.chunk = Some(Chunk::Thinking(id.clone()));
                 Some(id)
@@ -466,8 +419,8 @@ impl Payload<'_, '_, '_> {
             .ok_or_else(|| FieldError::new("messageId", "is missing; the first chunk names its message"))?;
         match content {
             // An empty piece ends the thinking.
-            Some(content) if content.is_empty() => end_chunk(state, self.weave),
-            Some(content) => self.say(ThinkingDelta { message_id, content, stage: None }),
+            Some(content) if content.is_empty() => end_chunk(state, self.builder),
+            Some(content) => self.add(ThinkingDelta { message_id, content, stage: None }),
             None => Ok(()),
         }
     }
@@ -480,7 +433,7 @@ impl Payload<'_, '_, '_> {
             (Some(Chunk::Call(open)), None) => Some(open.clone()),
             (Some(Chunk::Call(open)), Some(id)) if *open == id => Some(id),
             (_, Some(id)) => {
-                end_chunk(state, self.weave)?;
+                end_chunk(state, self.builder)?;
                 self.imply(ToolArgsStarted { call_id: id.clone(), name, message_id })?;
                 state.chunk = Some(Chunk::Call(id.clone()));
                 Some(id)
@@ -490,14 +443,14 @@ impl Payload<'_, '_, '_> {
         let call_id = known
             .ok_or_else(|| FieldError::new("toolCallId", "is missing; the first chunk names its call"))?;
         match delta {
-            Some(delta) => self.say(ToolArgsDelta { call_id, delta }),
+            Some(delta) => self.add(ToolArgsDelta { call_id, delta }),
             None => Ok(()),
         }
     }
 
     fn call_ended(&mut self, call_id: &str) -> Result<(), DecodeError> {
-        let called = gathered(call_id, self.weave);
-        self.say(called)
+        let called = gathered(call_id, None, self.builder);
+        self.add(called)
     }
 
     fn call_result(&mut self) -> Result<(), DecodeError> {
@@ -513,10 +466,10 @@ impl Payload<'_, '_, '_> {
         } else {
             finished.result = Some(content);
         }
-        let current = self.weave.state.call_id(&finished.call_id);
-        let mut calls = self.weave.state.calls.iter().chain(&self.weave.state.carried);
+        let current = self.builder.state.call_id(&finished.call_id);
+        let mut calls = self.builder.state.calls.iter().chain(&self.builder.state.carried);
         finished.name = calls.find(|call| call.id == current).and_then(|call| call.name.clone());
-        self.say(finished)
+        self.add(finished)
     }
 
     fn custom(&mut self) -> Result<(), DecodeError> {
@@ -524,14 +477,14 @@ impl Payload<'_, '_, '_> {
         let value = self.object.take_json("value")?;
         let slot = name.starts_with("runwire.").then(|| slot_event(&value)).flatten();
         match slot {
-            Some(event) => Ok(self.weave.slot(event)?),
-            None => self.say(Custom { name: Some(name), value }),
+            Some(event) => Ok(self.builder.slot(event)?),
+            None => self.add(Custom { name: Some(name), value }),
         }
     }
 }
 
-/// Finds what the person asked last in a RunAgentInput.
-fn last_user_message(input: &Json) -> Option<(Option<String>, String)> {
+/// Returns the person's last message in a RunAgentInput.
+pub(super) fn last_user_message(input: &Json) -> Option<(Option<String>, String)> {
     let input = Object::of_json(input)?;
     let messages: Vec<&serde_json::value::RawValue> =
         serde_json::from_str(input.get("messages")?.get()).ok()?;
@@ -571,15 +524,15 @@ fn usages(object: &mut Object<'_>) -> Result<Vec<(Usage, Extra)>, FieldError> {
     Ok(usages)
 }
 
-/// A question and the surroundings that it had where it was asked first.
-struct Question {
+/// An interaction, and its step and subagent where it was first requested.
+struct OpenInteraction {
     asked: InteractionRequested,
     extra: Extra,
-    /// The step and the subagent, where the question came from elsewhere.
+    /// Its step and subagent, if it came from elsewhere.
     surroundings: Option<(Option<String>, Option<String>)>,
 }
 
-fn interrupts(outcome: &mut Object<'_>) -> Result<Vec<Question>, FieldError> {
+fn interrupts(outcome: &mut Object<'_>) -> Result<Vec<OpenInteraction>, FieldError> {
     let inside = |error: FieldError| error.inside("outcome.interrupts");
     let missing = || FieldError::new("outcome.interrupts", "must be an array of objects, and not empty");
     let raw = outcome.take_present("interrupts").ok_or_else(missing)?;
@@ -590,12 +543,12 @@ fn interrupts(outcome: &mut Object<'_>) -> Result<Vec<Question>, FieldError> {
     items.into_iter().map(|item| interrupt(Object::of(item).ok_or_else(missing)?).map_err(inside)).collect()
 }
 
-fn interrupt(mut object: Object<'_>) -> Result<Question, FieldError> {
+fn interrupt(mut object: Object<'_>) -> Result<OpenInteraction, FieldError> {
     let metadata = object.take_present("metadata").map(Json::from_raw);
     let kept = metadata.as_ref().and_then(Object::of_json).and_then(|mut metadata| metadata.take("runwire"));
     let kept = kept.map(Json::from_raw).as_ref().and_then(slot_event);
     if let Some(Event { body: Body::InteractionRequested(asked), step_id, subagent_run_id, extra }) = kept {
-        return Ok(Question { asked, extra, surroundings: Some((step_id, subagent_run_id)) });
+        return Ok(OpenInteraction { asked, extra, surroundings: Some((step_id, subagent_run_id)) });
     }
     let schema = object.take_present("responseSchema").map(Json::from_raw);
     let call_id = object.take_id("toolCallId")?;
@@ -619,5 +572,5 @@ fn interrupt(mut object: Object<'_>) -> Result<Question, FieldError> {
     if let Some(metadata) = metadata {
         extra.set("metadata", metadata);
     }
-    Ok(Question { asked, extra, surroundings: None })
+    Ok(OpenInteraction { asked, extra, surroundings: None })
 }

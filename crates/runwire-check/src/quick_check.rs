@@ -1,35 +1,36 @@
-//! A quick look that tells frames that are surely fine.
+//! Quick check: recognises frames that are certainly valid.
 //!
-//! Most frames are fine, and every one of them passes here on its way into the log. So each kind of event has its part
-//! of the schema as a small table, which is held against the frame's bytes as they are walked, without building
-//! values. What the table cannot express, or finds at fault, is unsure: the whole schema then decides and explains.
-//! So the quick look can only save time, and never changes what is found.
+//! Most frames are valid, and each of them passes here on its way into the log. So each kind of event has its part of
+//! the schema as a small table, which is compared with the frame's bytes as they are walked, without building values.
+//! What the table cannot express, or rejects, is unsure: the whole schema then decides and explains. So the quick check
+//! only saves time, and never changes a finding.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
 use crate::keys::escaped;
-use crate::members::Visit;
+use crate::members::Visitor;
+use crate::schema::{IN_CALENDAR, is_in_calendar};
 use crate::{limits, typo};
 
 /// The tables of one dialect.
-pub(crate) struct Quick {
+pub(crate) struct QuickTables {
     nodes: Vec<Node>,
-    /// The kinds of event, each with the node that describes its whole frame.
+    /// Kinds of event, each with the node of its whole frame.
     kinds: Vec<(String, usize)>,
 }
 
-/// A key that is likely a slip.
-pub(crate) struct Slip<'v> {
-    /// The JSON pointer of the object around it.
+/// A key that is likely a typo.
+pub(crate) struct LikelyTypo<'v> {
+    /// JSON pointer to the object around it.
     object: String,
     key: &'v str,
-    /// The key that is in the document.
+    /// The key of the document that was meant.
     pub(crate) meant: &'v str,
 }
 
-impl Slip<'_> {
+impl LikelyTypo<'_> {
     pub(crate) fn pointer(&self) -> String {
         format!("{}/{}", self.object, escaped(self.key))
     }
@@ -39,35 +40,35 @@ impl Slip<'_> {
     }
 }
 
-/// Accepts anything.
+/// Node that accepts anything.
 const ANY: usize = 0;
-/// Accepts nothing for sure.
+/// Node that is always unsure.
 const UNSURE: usize = 1;
 
 #[derive(Default)]
 struct Node {
-    /// Allowed types; none means all.
+    /// Allowed types; `None` allows all.
     types: Option<Types>,
     unsure: bool,
     properties: Vec<(String, usize)>,
-    /// The properties that must be there, as bits.
+    /// Required properties, as bits.
     required: u64,
-    /// Sets of properties of which at least, or exactly, one must be there.
+    /// Sets of properties of which at least, or exactly, one is required.
     choices: Vec<Choice>,
-    /// The node of an array's elements.
+    /// Node of an array's elements.
     items: usize,
     /// Allowed strings.
     options: Option<Vec<String>>,
-    /// Strings that are not allowed.
+    /// Forbidden strings.
     forbidden: Vec<String>,
     minimum: Option<f64>,
     maximum: Option<f64>,
-    /// What a string must fit.
+    /// Pattern of a string.
     pattern: Option<Fits>,
     not_empty: bool,
 }
 
-/// Returns whether a string surely fits a pattern.
+/// Returns true if a string certainly matches a pattern.
 type Fits = fn(&str) -> bool;
 
 #[derive(Clone, Copy)]
@@ -112,14 +113,14 @@ impl Types {
     }
 }
 
-/// Keywords that only describe.
+/// Keywords that do not constrain a value.
 const NOTES: &[&str] =
     &["$schema", "$defs", "title", "description", "x-section", "$comment", "format", "default"];
 
-impl Quick {
-    /// Makes the tables of a schema: what all frames have in common, merged with each kind's own part.
+impl QuickTables {
+    /// Makes the tables of a schema: the part of all frames, merged with each kind's own part.
     pub(crate) fn of(document: &Value) -> Self {
-        let mut quick = Self {
+        let mut tables = Self {
             nodes: vec![Node::default(), Node { unsure: true, ..Node::default() }],
             kinds: Vec::new(),
         };
@@ -130,42 +131,49 @@ impl Quick {
             let own = case.get("then").and_then(|then| resolved(document, then));
             let merged = own.and_then(|own| merge(document, &common, own.as_object()?));
             let node = match merged {
-                Some(merged) => quick.compile(document, &Value::Object(merged), 0),
+                Some(merged) => tables.compile(document, &Value::Object(merged), 0),
                 None => UNSURE,
             };
-            quick.kinds.push((kind, node));
+            tables.kinds.push((kind, node));
         }
-        quick
+        tables
     }
 
-    /// Looks at the frames of a kind; nothing where none of them can be told to be fine.
-    pub(crate) fn look(&self, kind: &str) -> Option<Look<'_, '_>> {
+    /// Begins the check of a frame of a kind; `None` if none of them can be certain.
+    pub(crate) fn check<'a>(&self, kind: &str) -> Option<QuickCheck<'_, 'a>> {
         let root = self.root(kind).filter(|root| *root != UNSURE)?;
-        Some(Look { quick: self, root, open: Vec::new(), keys: Vec::new(), ends: Vec::new(), unsure: false })
+        Some(QuickCheck {
+            tables: self,
+            root,
+            open: Vec::new(),
+            keys: Vec::new(),
+            ends: Vec::new(),
+            unsure: false,
+        })
     }
 
     fn root(&self, kind: &str) -> Option<usize> {
         self.kinds.iter().find(|(known, _)| known == kind).map(|(_, root)| *root)
     }
 
-    /// Lists the keys of a frame that are not in the document and likely slips of others that are, and are not there.
-    pub(crate) fn slips<'v>(&'v self, kind: &str, frame: &'v Value) -> Vec<Slip<'v>> {
-        let mut slips = Vec::new();
+    /// Lists the keys of a frame that are likely typos of properties that it lacks.
+    pub(crate) fn typos<'v>(&'v self, kind: &str, frame: &'v Value) -> Vec<LikelyTypo<'v>> {
+        let mut typos = Vec::new();
         if let Some(root) = self.root(kind) {
             let mut left = limits::EXPLAINED_ERRORS;
-            self.find_slips(root, frame, &mut String::new(), &mut left, &mut slips);
+            self.find_typos(root, frame, &mut String::new(), &mut left, &mut typos);
         }
-        slips
+        typos
     }
 
-    /// Compares unknown keys with the known ones that are absent, as many as are `left`.
-    fn find_slips<'v>(
+    /// Compares up to `left` unknown keys with the properties that are absent.
+    fn find_typos<'v>(
         &'v self,
         node: usize,
         value: &'v Value,
         at: &mut String,
         left: &mut usize,
-        slips: &mut Vec<Slip<'v>>,
+        typos: &mut Vec<LikelyTypo<'v>>,
     ) {
         let node = &self.nodes[node];
         let length = at.len();
@@ -178,7 +186,7 @@ impl Quick {
                     if let Some((_, inner)) = node.properties.iter().find(|(known, _)| known == key) {
                         at.push('/');
                         at.push_str(&escaped(key));
-                        self.find_slips(*inner, value, at, left, slips);
+                        self.find_typos(*inner, value, at, left, typos);
                         at.truncate(length);
                         continue;
                     }
@@ -187,14 +195,14 @@ impl Quick {
                     if let Some((meant, _)) =
                         absent.into_iter().find(|(known, _)| typo::is_likely(key, known))
                     {
-                        slips.push(Slip { object: at.clone(), key, meant });
+                        typos.push(LikelyTypo { object: at.clone(), key, meant });
                     }
                 }
             }
             Value::Array(items) if node.items != ANY => {
                 for (index, item) in items.iter().enumerate() {
                     at.push_str(&format!("/{index}"));
-                    self.find_slips(node.items, item, at, left, slips);
+                    self.find_typos(node.items, item, at, left, typos);
                     at.truncate(length);
                 }
             }
@@ -223,7 +231,7 @@ impl Quick {
         self.nodes.len() - 1
     }
 
-    /// Makes the node of a schema; one with a keyword that is not known here is unsure.
+    /// Makes the node of a schema; an unknown keyword makes it unsure.
     fn node(&mut self, document: &Value, schema: &Map<String, Value>, depth: usize) -> Node {
         let mut node = Node { items: ANY, ..Node::default() };
         for (key, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -252,7 +260,7 @@ impl Quick {
 }
 
 impl Node {
-    /// Takes in a keyword of its schema, if it is known.
+    /// Adds a keyword to the node, if it is known.
     fn take_keyword(&mut self, keyword: &str, value: &Value) -> Option<()> {
         match keyword {
             "properties" => {}
@@ -280,6 +288,9 @@ impl Node {
             "not" => {
                 let not = value.as_object().filter(|not| not.len() == 1)?;
                 self.forbidden = named(Some(not.get("enum")?))?.into_iter().map(str::to_owned).collect();
+            }
+            "format" if *value == IN_CALENDAR => {
+                self.pattern.get_or_insert(is_in_calendar);
             }
             note if NOTES.contains(&note) => {}
             _ => return None,
@@ -351,7 +362,7 @@ fn resolved<'s>(document: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     }
 }
 
-/// Merges two schemas that both hold; nothing where that takes more than adding their keywords.
+/// Merges two schemas that both apply; `None` if that takes more than adding their keywords.
 fn merge(
     document: &Value,
     one: &Map<String, Value>,
@@ -392,7 +403,7 @@ fn merge(
     Some(merged)
 }
 
-/// The patterns that are known here, and what surely fits them.
+/// Known patterns, and functions that match them.
 const PATTERNS: &[(&str, Fits)] = &[
     (
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z$",
@@ -410,7 +421,7 @@ fn is_version(text: &str) -> bool {
         .is_some_and(|minor| !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns whether a text surely is a time in UTC with milliseconds; a leap second is left to the schema.
+/// Returns true for a time in UTC with milliseconds; a leap second is left to the schema.
 fn is_time(text: &str) -> bool {
     let form = b"0000-00-00T00:00:00.000Z";
     let fits = |(byte, form): (u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };
@@ -418,42 +429,38 @@ fn is_time(text: &str) -> bool {
         return false;
     }
     let number = |at: usize| text[at..at + 2].parse::<u8>().unwrap_or(u8::MAX);
-    (1..=12).contains(&number(5))
-        && (1..=31).contains(&number(8))
-        && number(11) < 24
-        && number(14) < 60
-        && number(17) < 60
+    number(11) < 24 && number(14) < 60 && number(17) < 60 && is_in_calendar(text)
 }
 
-/// One quick look at a frame.
-pub(crate) struct Look<'q, 'a> {
-    quick: &'q Quick,
+/// Quick check of one frame.
+pub(crate) struct QuickCheck<'q, 'a> {
+    tables: &'q QuickTables,
     root: usize,
-    /// The properties that were seen, of each object that has begun and not ended.
+    /// Properties seen, of each open object.
     open: Vec<u64>,
-    /// The keys of these objects, one after the other, and where those of each begin.
+    /// Unknown keys of the open objects one after the other, and where those of each begin.
     keys: Vec<&'a str>,
     ends: Vec<usize>,
     unsure: bool,
 }
 
-impl Look<'_, '_> {
-    /// The place of the whole frame.
+impl QuickCheck<'_, '_> {
+    /// Returns the node of the whole frame.
     pub(crate) fn root(&self) -> usize {
         self.root
     }
 
-    /// Returns whether everything that was seen is surely fine.
+    /// Returns true if everything that was visited is certainly valid.
     pub(crate) fn is_sure(&self) -> bool {
         !self.unsure
     }
 }
 
-impl<'a> Visit<'a> for Look<'_, 'a> {
-    type Place = usize;
+impl<'a> Visitor<'a> for QuickCheck<'_, 'a> {
+    type Node = usize;
 
-    fn scalar(&mut self, place: usize, json: &str) {
-        let node = &self.quick.nodes[place];
+    fn scalar(&mut self, index: usize, json: &str) {
+        let node = &self.tables.nodes[index];
         let fits = match json.as_bytes()[0] {
             b'"' => node.allows_string(json),
             b't' | b'f' => node.allows(Types::BOOLEAN) && node.options.is_none(),
@@ -463,32 +470,34 @@ impl<'a> Visit<'a> for Look<'_, 'a> {
         self.unsure |= node.unsure || !fits;
     }
 
-    fn object(&mut self, place: usize) {
-        let node = &self.quick.nodes[place];
+    fn object(&mut self, index: usize) {
+        let node = &self.tables.nodes[index];
         self.unsure |= node.unsure || !node.allows(Types::OBJECT) || node.options.is_some();
         self.open.push(0);
         self.ends.push(self.keys.len());
     }
 
-    fn key(&mut self, place: usize, key: &Cow<'a, str>) -> usize {
+    fn key(&mut self, index: usize, key: &Cow<'a, str>) -> usize {
+        let node = &self.tables.nodes[index];
+        if let Some(at) = node.properties.iter().position(|(known, _)| known == key) {
+            if let Some(seen) = self.open.last_mut() {
+                self.unsure |= *seen & 1 << at != 0;
+                *seen |= 1 << at;
+            }
+            // Nobody escapes a key that needs no escape.
+            self.unsure |= matches!(key, Cow::Owned(_));
+            return node.properties[at].1;
+        }
         match key {
             Cow::Borrowed(key) => self.keys.push(key),
-            // Nobody escapes a key that needs no escape.
             Cow::Owned(_) => self.unsure = true,
         }
-        let node = &self.quick.nodes[place];
-        let Some(at) = node.properties.iter().position(|(known, _)| known == key) else {
-            self.unsure |= node.properties.iter().any(|(known, _)| typo::is_likely(key, known));
-            return ANY;
-        };
-        if let Some(seen) = self.open.last_mut() {
-            *seen |= 1 << at;
-        }
-        node.properties[at].1
+        self.unsure |= node.properties.iter().any(|(known, _)| typo::is_likely(key, known));
+        ANY
     }
 
-    fn end(&mut self, place: usize) {
-        let node = &self.quick.nodes[place];
+    fn end(&mut self, index: usize) {
+        let node = &self.tables.nodes[index];
         let seen = self.open.pop().unwrap_or(0);
         self.unsure |= seen & node.required != node.required;
         for Choice { properties, exactly_one } in &node.choices {
@@ -497,13 +506,15 @@ impl<'a> Visit<'a> for Look<'_, 'a> {
         }
         let from = self.ends.pop().unwrap_or(0);
         let own = &mut self.keys[from..];
-        own.sort_unstable();
-        self.unsure |= own.windows(2).any(|pair| pair[0] == pair[1]);
+        if own.len() > 1 {
+            own.sort_unstable();
+            self.unsure |= own.windows(2).any(|pair| pair[0] == pair[1]);
+        }
         self.keys.truncate(from);
     }
 
-    fn array(&mut self, place: usize) -> usize {
-        let node = &self.quick.nodes[place];
+    fn array(&mut self, index: usize) -> usize {
+        let node = &self.tables.nodes[index];
         self.unsure |= node.unsure || !node.allows(Types::ARRAY) || node.options.is_some();
         node.items
     }
@@ -553,10 +564,10 @@ mod tests {
             (Dialect::Runwire, "text.delta", r#"{"type":"text.delta","message_id":"m","content":"x"}"#),
         ];
         for (dialect, kind, frame) in frames {
-            let mut look = Schema::of(dialect, Side::Producer).look(kind).unwrap();
-            let root = look.root();
-            assert!(members::walk(frame, &mut FrameMembers::default(), &mut look, root));
-            assert!(look.is_sure(), "{frame}");
+            let mut check = Schema::of(dialect, Side::Producer).quick_check(kind).unwrap();
+            let root = check.root();
+            assert!(members::walk(frame, &mut FrameMembers::default(), &mut check, root));
+            assert!(check.is_sure(), "{frame}");
         }
     }
 }

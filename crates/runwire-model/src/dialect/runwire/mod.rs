@@ -1,17 +1,19 @@
 //! `runwire`: the canonical model as JSON (`docs/dialects/runwire.md`).
 
+pub(super) mod document;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::decode::{DecodeError, DecoderState, Envelope, Opened};
-use super::encode::{Encode, Ids, Turn};
-use super::registry::{AgentStart, Ending, NamedIds, Read, Rule, Spec, StartRequest};
-use super::{Frames, Weave};
+use crate::dialect::decode::{DecodeError, DecoderState, Envelope, OpenedFrame};
+use crate::dialect::encode::{Encode, EncodeContext, Ids};
+use crate::dialect::registry::{AgentStart, Ending, NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::{Frames, RecordBuilder};
 use crate::event::{Body, Event, Extra, RunCompleted};
 use crate::json::{FieldError, Object, ObjectWriter};
-use crate::record::{By, Record};
+use crate::record::{EventOrigin, Record};
 use crate::time::Timestamp;
 
 pub(super) const SPEC: Spec = Spec {
@@ -27,11 +29,13 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "thread_id",
-    schema: include_str!("../../../../vectors/runwire/schema.json"),
+    schema: include_str!("../../../../../vectors/runwire/schema.json"),
     frames_section: "§4",
+    document: document::DOCUMENT,
     offers_attach: true,
     has_unnamed_pieces: false,
     has_extensions: false,
+    quirks: Quirks::NONE,
 };
 
 fn is_runwire(frame: &Object<'_>) -> bool {
@@ -66,8 +70,8 @@ pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envel
 
 pub(super) fn decode(
     _state: &mut DecoderState,
-    mut frame: Opened<'_>,
-    weave: &mut Weave<'_>,
+    mut frame: OpenedFrame<'_>,
+    builder: &mut RecordBuilder<'_>,
 ) -> Result<(), DecodeError> {
     let whole = frame.whole();
     let event_type = frame.object.take_str("type")?;
@@ -75,14 +79,14 @@ pub(super) fn decode(
         Some(event) => match &event.body {
             Body::RunCompleted(RunCompleted { reply: Some(reply), .. }) => {
                 let reply = reply.clone();
-                weave.atomically(|weave| {
-                    weave.whole_text(&reply, By::Decoder, Extra::default())?;
-                    weave.event(event, By::Producer)
+                builder.atomically(|builder| {
+                    builder.whole_text(&reply, EventOrigin::Decoder, Extra::default())?;
+                    builder.event(event, EventOrigin::Producer)
                 })?;
             }
-            _ => weave.event(event, By::Producer)?,
+            _ => builder.event(event, EventOrigin::Producer)?,
         },
-        None => weave.foreign(whole, frame.name)?,
+        None => builder.foreign(whole, frame.name)?,
     }
     Ok(())
 }
@@ -105,8 +109,8 @@ fn write_with(out: &mut Vec<u8>, record: &Record, ids: &Ids, payload: impl FnOnc
     object.end();
 }
 
-/// Finds the frame of a type that this version does not know, from a producer that does. One of a known type
-/// was refused, and stays what it is.
+/// Returns the original frame of an event that this version does not know. A frame of a known type that was refused
+/// stays `foreign`.
 fn as_it_came(event: &Event) -> Option<(Object<'_>, Option<&str>)> {
     let Body::Foreign(foreign) = &event.body else { return None };
     let frame = Object::of_json(&foreign.frame).filter(|_| foreign.dialect == "runwire")?;
@@ -119,12 +123,12 @@ fn as_it_came(event: &Event) -> Option<(Object<'_>, Option<&str>)> {
 pub(super) struct Encoder {}
 
 impl Encode for Encoder {
-    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        let Some((frame, name)) = as_it_came(turn.event()) else {
-            turn.write_native(out.begin());
+    fn event(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        let Some((frame, name)) = as_it_came(context.event()) else {
+            context.write_native(out.begin());
             return out.end(None);
         };
-        write_with(out.begin(), turn.record, turn.ids, |object| {
+        write_with(out.begin(), context.record, context.ids, |object| {
             for (name, raw) in frame.fields() {
                 if !matches!(name, "seq" | "at" | "thread_id" | "run_id") {
                     object.raw(name, raw.get());
@@ -138,11 +142,11 @@ impl Encode for Encoder {
         true
     }
 
-    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        self.event(turn, out);
+    fn write_slot(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        self.event(context, out);
     }
 
-    fn shows_implied(&self, _turn: &Turn<'_>) -> bool {
+    fn shows_implied(&self, _context: &EncodeContext<'_>) -> bool {
         true
     }
 }

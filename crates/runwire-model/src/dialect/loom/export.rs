@@ -1,17 +1,19 @@
 //! `loom-export`: Loom's single-key form (`docs/dialects/loom-export.md`).
 //!
-//! The same events as `loom`, each an object whose one key is the type. It has no envelope, so nothing can
-//! stand beside a payload: where the exact event must be kept, a slot tells it first and says how many native
-//! frames after it say the same.
+//! The same events as `loom`, each an object whose one key is the type. It has no envelope, so nothing fits beside a
+//! payload: an event that must be exact comes first in a slot, with the number of native frames after it that repeat
+//! it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::decode::{DecodeError, DecoderState, Envelope, Opened, slot_event, take_residue, weave_residue};
-use super::encode::{Encode, Turn};
-use super::loom::{self, Form};
-use super::registry::{NamedIds, Read, Rule, Spec, StartRequest};
-use super::{Frames, Weave};
+use super::decode as typed;
+use super::encode::{Form, shown_node, tell};
+use super::{document, ending, start_request};
+use crate::dialect::decode::{DecodeError, DecoderState, Envelope, OpenedFrame, decode_residue, slot_event};
+use crate::dialect::encode::{Encode, EncodeContext};
+use crate::dialect::registry::{NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::{Frames, RecordBuilder};
 use crate::event::{Body, Extra};
 use crate::json::{FieldError, Json, Object, ObjectWriter};
 
@@ -47,24 +49,26 @@ const KEYS: &[(&str, &str)] = &[
 const NODE_ID: &[&str] =
     &["node_enter", "node_exit", "updates", "got_node_start", "got_node_complete", "got_node_failed"];
 
-pub(super) const SPEC: Spec = Spec {
+pub(crate) const SPEC: Spec = Spec {
     name: "loom-export",
     read: Some(Read {
         open,
         decode,
         detect: &[Rule { rank: 8, matches: is_loom_export }],
-        ending: loom::ending,
+        ending,
         refinement: None,
         resumes_as_new_run: false,
-        start: StartRequest::Flat(loom::start_request),
+        start: StartRequest::Flat(start_request),
     }),
     ids: NamedIds::None,
     thread_field: "session_id",
-    schema: include_str!("../../../../vectors/loom-export/schema.json"),
+    schema: include_str!("../../../../../vectors/loom-export/schema.json"),
     frames_section: "§3",
+    document: document::EXPORT,
     offers_attach: false,
     has_unnamed_pieces: true,
     has_extensions: true,
+    quirks: Quirks::NONE,
 };
 
 /// Recognises an object with a single key in CamelCase.
@@ -76,7 +80,7 @@ fn is_loom_export(frame: &Object<'_>) -> bool {
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
+pub(crate) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     // Where a slot tells the start, the native one follows it and says the same.
     let slot = object
         .get("Custom")
@@ -90,10 +94,10 @@ pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envel
     Ok(Envelope { thread: None, run, time: None, starts: begins || object.has("TaskStart"), begins })
 }
 
-pub(super) fn decode(
+pub(crate) fn decode(
     state: &mut DecoderState,
-    frame: Opened<'_>,
-    weave: &mut Weave<'_>,
+    frame: OpenedFrame<'_>,
+    builder: &mut RecordBuilder<'_>,
 ) -> Result<(), DecodeError> {
     if state.skip > 0 {
         state.skip -= 1;
@@ -103,21 +107,21 @@ pub(super) fn decode(
     let mut fields = frame.object.fields();
     let (Some((key, raw)), None) = (fields.next(), fields.next()) else {
         drop(fields);
-        return Ok(weave.foreign(whole, frame.name)?);
+        return Ok(builder.foreign(whole, frame.name)?);
     };
     let kind = KEYS.iter().find(|(_, known)| *known == key).map(|(kind, _)| *kind);
     let known = match (kind, key) {
         (_, "Reply") => {
-            loom::reply(payload(key, raw)?, weave)?;
+            typed::reply(payload(key, raw)?, builder)?;
             true
         }
         (Some("custom"), _) => {
-            custom(state, raw, weave)?;
+            custom(state, raw, builder)?;
             true
         }
         (Some("values"), _) => {
             let state = Json::from_raw(raw);
-            weave.say(crate::event::StateSnapshot { state }, Extra::default())?;
+            builder.add(crate::event::StateSnapshot { state }, Extra::default())?;
             true
         }
         (Some("message_chunk"), _) => {
@@ -130,19 +134,19 @@ pub(super) fn decode(
             let mut extra = object.rest();
             extra.add_inside("chunk", Some(&chunk));
             extra.add_inside("metadata", metadata.as_ref());
-            loom::keep_node(&mut extra, node, weave);
-            weave.text(None, content, None, extra)?;
+            typed::keep_node(&mut extra, node, builder);
+            builder.text(None, content, None, extra)?;
             true
         }
         (Some(kind), _) => {
             let object = payload(key, raw)?;
             let object = if NODE_ID.contains(&kind) { object.renamed("node_id", "id") } else { object };
-            loom::payload(kind, object, weave)?
+            typed::payload(kind, object, builder)?
         }
         (None, _) => false,
     };
     if !known {
-        weave.foreign(whole, frame.name)?;
+        builder.foreign(whole, frame.name)?;
     }
     Ok(())
 }
@@ -151,40 +155,43 @@ fn payload<'a>(key: &str, raw: &'a RawValue) -> Result<Object<'a>, FieldError> {
     Object::of(raw).ok_or_else(|| FieldError::new(key, "must be an object"))
 }
 
-fn custom(state: &mut DecoderState, raw: &RawValue, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+fn custom(
+    state: &mut DecoderState,
+    raw: &RawValue,
+    builder: &mut RecordBuilder<'_>,
+) -> Result<(), DecodeError> {
     let value = || Json::from_raw(raw);
     let Some(mut object) = Object::of(raw) else {
-        return Ok(weave.say(crate::event::Custom { name: None, value: value() }, Extra::default())?);
+        return Ok(builder.add(crate::event::Custom { name: None, value: value() }, Extra::default())?);
     };
     let frames = object.take_opt::<u64>("frames").ok().flatten().unwrap_or(0);
-    let residue = take_residue(&mut object);
-    if weave_residue(residue.as_ref(), weave)? {
+    if decode_residue(Some(&mut object), builder)? {
         state.skip = frames;
         return Ok(());
     }
     match object.take("runwire").map(Json::from_raw).as_ref().and_then(slot_event) {
         Some(event) => {
-            weave.slot(event)?;
+            builder.slot(event)?;
             state.skip = frames;
         }
-        None => weave.say(crate::event::Custom { name: None, value: value() }, Extra::default())?,
+        None => builder.add(crate::event::Custom { name: None, value: value() }, Extra::default())?,
     }
     Ok(())
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Encoder {}
+pub(crate) struct Encoder {}
 
 impl Form for Encoder {
     fn frame(
         &mut self,
-        turn: &Turn<'_>,
+        context: &EncodeContext<'_>,
         out: &mut Frames,
         kind: &'static str,
         payload: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
         let key = KEYS.iter().find(|(known, _)| *known == kind).map_or(kind, |(_, key)| *key);
-        let event = turn.event();
+        let event = context.event();
         let mut object = ObjectWriter::begin(out.begin());
         match (&event.body, kind) {
             (_, "message_chunk") => {
@@ -196,13 +203,13 @@ impl Form for Encoder {
                 let mut messages = object.object(key);
                 let mut chunk = messages.object("chunk");
                 chunk.str("content", content);
-                turn.write_own("chunk.", &mut chunk);
+                context.write_own_fields("chunk.", &mut chunk);
                 chunk.end();
                 let mut metadata = messages.object("metadata");
-                metadata.str("loom_node", &loom::shown_node(turn));
-                turn.write_own("metadata.", &mut metadata);
+                metadata.str("loom_node", &shown_node(context));
+                context.write_own_fields("metadata.", &mut metadata);
                 metadata.end();
-                turn.write_own("", &mut messages);
+                context.write_own_fields("", &mut messages);
                 messages.end();
             }
             (Body::StateSnapshot(snapshot), _) => object.json(key, &snapshot.state),
@@ -220,7 +227,7 @@ impl Form for Encoder {
                 let mut inner = object.object(key);
                 inner.rename("id", NODE_ID.contains(&kind).then_some("node_id"));
                 payload(&mut inner);
-                turn.write_own("", &mut inner);
+                context.write_own_fields("", &mut inner);
                 inner.end();
             }
         }
@@ -228,28 +235,33 @@ impl Form for Encoder {
         out.end(None);
     }
 
-    fn reply(&mut self, turn: &Turn<'_>, out: &mut Frames, payload: impl FnOnce(&mut ObjectWriter<'_>)) {
+    fn reply(
+        &mut self,
+        context: &EncodeContext<'_>,
+        out: &mut Frames,
+        payload: impl FnOnce(&mut ObjectWriter<'_>),
+    ) {
         let mut object = ObjectWriter::begin(out.begin());
         let mut reply = object.object("Reply");
         payload(&mut reply);
-        turn.write_own("", &mut reply);
+        context.write_own_fields("", &mut reply);
         reply.end();
         object.end();
         out.end(None);
     }
 
-    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        write_slot(turn, out, 0);
+    fn write_slot(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        write_slot(context, out, 0);
     }
 }
 
-fn write_slot(turn: &Turn<'_>, out: &mut Frames, frames: u64) {
+fn write_slot(context: &EncodeContext<'_>, out: &mut Frames, frames: u64) {
     let mut object = ObjectWriter::begin(out.begin());
     let mut custom = object.object("Custom");
-    if frames > 0 && turn.has_stand_in() {
-        turn.write_residue(&mut custom);
+    if frames > 0 && context.has_replacement_events() {
+        context.write_residue(&mut custom);
     } else {
-        turn.write_native(custom.key("runwire"));
+        context.write_native(custom.key("runwire"));
     }
     if frames > 0 {
         custom.u64("frames", frames);
@@ -260,34 +272,34 @@ fn write_slot(turn: &Turn<'_>, out: &mut Frames, frames: u64) {
 }
 
 impl Encode for Encoder {
-    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        if let Body::Foreign(foreign) = &turn.event().body
+    fn event(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        if let Body::Foreign(foreign) = &context.event().body
             && foreign.dialect == "loom-export"
-            && !turn.full
+            && !context.full
         {
             out.begin().extend_from_slice(foreign.frame.text().as_bytes());
             return out.end(None);
         }
         let before = out.len();
-        loom::tell(self, turn, out);
-        if !turn.has_residue() || out.len() == before {
+        tell(self, context, out);
+        if !context.has_residue() || out.len() == before {
             return;
         }
         // The residue stands in a slot before the frames that it is about.
         let native = out.split_off(before);
-        let told_in_slot =
+        let drop_residue =
             native.iter().next().is_some_and(|(_, data)| data.starts_with(b"{\"Custom\":{\"runwire\":"));
-        if !told_in_slot && turn.shows_slot() {
-            write_slot(turn, out, native.len() as u64);
+        if !drop_residue && context.shows_slot() {
+            write_slot(context, out, native.len() as u64);
         }
         out.append(&native);
     }
 
-    fn tells_chunks(&self) -> bool {
+    fn streams_arguments(&self) -> bool {
         true
     }
 
-    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        write_slot(turn, out, 0);
+    fn write_slot(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
+        write_slot(context, out, 0);
     }
 }

@@ -1,47 +1,47 @@
-//! Where in a record its questions are told: in one list, at the last that the record says about questions.
+//! Placement of the list of interrupts in the frames of a record: at its last event about interactions.
 //!
-//! Every list of interrupts ends a response, so a record that asks twice must not have two of them.
+//! Each list ends a response, so a record with several interactions must not have several lists.
 
-use super::super::encode::Turn;
+use crate::dialect::encode::EncodeContext;
 use crate::event::Body;
 use crate::record::Entry;
 
-/// Where a question or its answer is told.
+/// Where the list of interrupts stands, as seen from an event about interactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Listed {
-    /// Here: the response ends with all questions that are open now.
+pub(super) enum InterruptPlacement {
+    /// In this event's frame: the response ends with all open interactions.
     Here,
-    /// With a later event of the record.
+    /// In the frame of a later event of the record.
     Later,
-    /// Nowhere: it is settled when the record ends.
+    /// In no frame: no interaction is open when the record ends.
     Never,
 }
 
-/// Finds where what an event says about questions is told.
-pub(super) fn listed(turn: &Turn<'_>) -> Listed {
-    let later = turn.record.entries.get(turn.place.index as usize + 1..).unwrap_or_default();
+/// Returns the placement of the list for an event about interactions.
+pub(super) fn placement(context: &EncodeContext<'_>) -> InterruptPlacement {
+    let later = context.record.entries.get(context.position.index as usize + 1..).unwrap_or_default();
     let is_settled = |id: &str| later.iter().any(|entry| settles(entry, id));
     let ends = later.iter().any(|entry| entry.event.body.is_terminal());
-    let stays_open = match &turn.event().body {
+    let stays_open = match &context.event().body {
         Body::InteractionRequested(asked) => !is_settled(&asked.interaction_id),
-        Body::InteractionResolved(resolved) => turn
-            .track
-            .questions
+        Body::InteractionResolved(resolved) => context
+            .shown
+            .interactions
             .iter()
             .any(|open| open.id != resolved.interaction_id && !is_settled(&open.id)),
-        _ => turn.track.questions.iter().any(|open| !is_settled(&open.id)),
+        _ => context.shown.interactions.iter().any(|open| !is_settled(&open.id)),
     };
     if ends || !stays_open {
-        return Listed::Never;
+        return InterruptPlacement::Never;
     }
-    if later.iter().any(is_about_questions) { Listed::Later } else { Listed::Here }
+    if later.iter().any(is_about_interactions) { InterruptPlacement::Later } else { InterruptPlacement::Here }
 }
 
 fn settles(entry: &Entry, id: &str) -> bool {
     matches!(&entry.event.body, Body::InteractionResolved(resolved) if resolved.interaction_id == id)
 }
 
-fn is_about_questions(entry: &Entry) -> bool {
+fn is_about_interactions(entry: &Entry) -> bool {
     matches!(
         entry.event.body,
         Body::InteractionRequested(_) | Body::InteractionResolved(_) | Body::RunSuspended(_)
@@ -56,7 +56,7 @@ mod tests {
         Body, Event, InteractionRequested, InteractionResolved, RunCompleted, RunResumed, RunStarted,
         RunSuspended,
     };
-    use crate::record::{By, Entry, Record};
+    use crate::record::{Entry, EventOrigin, Record};
     use crate::window::Window;
 
     fn asked(id: &str) -> Body {
@@ -72,7 +72,7 @@ mod tests {
         let mut encoder = Encoder::new(Dialect::AgUi, "t", "r", Fidelity::Native);
         let mut told = Vec::new();
         for (seq, bodies) in (1..).zip(records) {
-            let entry = |body| Entry { event: Event::new(body), by: By::Producer };
+            let entry = |body| Entry { event: Event::new(body), origin: EventOrigin::Producer };
             let entries = bodies.into_iter().map(entry).collect();
             let record = Record { seq, at: Timestamp(0), source_time: None, dialect: None, entries };
             let mut frames = Frames::default();
