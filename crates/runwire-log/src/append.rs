@@ -1,13 +1,17 @@
 //! The append command: frames of a producer, where they go, and the result.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::is_end_mark;
 use runwire_model::run::WholePolicy;
+pub use runwire_producer::Stamp;
 
 use crate::error::AppendFault;
 use crate::key::{RunKey, ThreadKey};
+use crate::limits;
 
 /// Where an append writes its frames.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,22 +24,35 @@ pub enum Target {
     Tenant(Arc<str>),
 }
 
-/// A producer's name, epoch and index, which make a retried append idempotent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stamp {
-    /// The producer.
-    pub producer: Arc<str>,
-    /// Its incarnation.
-    pub epoch: u64,
-    /// The index of the first frame among all frames that the producer has sent to this run, thread or tenant.
-    pub index: u64,
-}
-
 /// A batch of frames in one buffer.
 #[derive(Debug, Clone, Default)]
 pub struct FrameBatch {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     frames: Vec<Span>,
+}
+
+/// The bytes of a batch: shared once all of them are there, so that its records need no copy.
+#[derive(Debug, Clone)]
+enum Buffer {
+    Filling(Vec<u8>),
+    Shared(Bytes),
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::Filling(Vec::new())
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Filling(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -54,6 +71,18 @@ pub struct FrameIn<'a> {
     pub name: Option<&'a str>,
     /// Its bytes.
     pub data: &'a [u8],
+    /// The bytes of its batch, if they are shared.
+    batch: Option<&'a Bytes>,
+}
+
+impl FrameIn<'_> {
+    /// Returns its bytes to be kept: a part of its batch, or a copy where that would keep much more in memory.
+    pub(crate) fn to_bytes(self) -> Bytes {
+        match self.batch.filter(|batch| batch.len() <= limits::SHARED_BATCH_BYTES) {
+            Some(batch) => batch.slice_ref(self.data),
+            None => Bytes::copy_from_slice(self.data),
+        }
+    }
 }
 
 impl FrameBatch {
@@ -62,8 +91,20 @@ impl FrameBatch {
         if is_end_mark(data) {
             return;
         }
-        self.bytes.extend_from_slice(data);
+        if let Buffer::Shared(bytes) = &self.bytes {
+            self.bytes = Buffer::Filling(bytes.to_vec());
+        }
+        if let Buffer::Filling(bytes) = &mut self.bytes {
+            bytes.extend_from_slice(data);
+        }
         self.frames.push(Span { line, name: name.map(Into::into), end: self.bytes.len() });
+    }
+
+    /// Shares the bytes with the records that are made of them.
+    pub(crate) fn share(&mut self) {
+        if let Buffer::Filling(bytes) = &mut self.bytes {
+            self.bytes = Buffer::Shared(std::mem::take(bytes).into());
+        }
     }
 
     /// Counts the frames.
@@ -83,11 +124,15 @@ impl FrameBatch {
 
     /// Lists the frames.
     pub fn iter(&self) -> impl Iterator<Item = FrameIn<'_>> {
+        let batch = match &self.bytes {
+            Buffer::Shared(bytes) => Some(bytes),
+            Buffer::Filling(_) => None,
+        };
         let mut from = 0;
         self.frames.iter().map(move |span| {
             let data = &self.bytes[from..span.end];
             from = span.end;
-            FrameIn { line: span.line, name: span.name.as_deref(), data }
+            FrameIn { line: span.line, name: span.name.as_deref(), data, batch }
         })
     }
 }

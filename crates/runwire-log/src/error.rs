@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use runwire_check::Finding;
-use runwire_model::dialect::{Ambiguous, DecodeError, Dialect};
+use runwire_model::ErrorCode;
+use runwire_model::dialect::{AmbiguousDialect, DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::run::Status;
 
@@ -89,7 +90,7 @@ pub enum LogError {
     },
     /// The dialect of the first frames is ambiguous.
     #[error(transparent)]
-    DialectAmbiguous(#[from] Ambiguous),
+    DialectAmbiguous(#[from] AmbiguousDialect),
     /// The producer speaks another dialect.
     #[error("the producer speaks {pinned} here, and cannot change to {named}")]
     DialectPinned {
@@ -155,32 +156,32 @@ fn resolution_text(answer: &Resolution) -> String {
 
 impl LogError {
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::RunUnknown(_) => "run_unknown",
-            Self::ThreadUnknown(_) => "thread_unknown",
-            Self::ThreadDeleted(_) => "thread_deleted",
-            Self::RunTrimmed { .. } => "run_trimmed",
-            Self::ThreadBusy { .. } => "thread_busy",
-            Self::RunExists(_) => "run_exists",
-            Self::ThreadExists(_) => "thread_exists",
-            Self::RunOpen(_) => "run_open",
-            Self::RunClosed { .. } => "run_closed",
-            Self::InteractionUnknown { .. } => "interaction_unknown",
-            Self::InteractionClosed { .. } => "interaction_closed",
-            Self::ProducerGap { .. } => "producer_gap",
-            Self::ProducerFenced { .. } => "producer_fenced",
+            Self::RunUnknown(_) => ErrorCode::RunUnknown,
+            Self::ThreadUnknown(_) => ErrorCode::ThreadUnknown,
+            Self::ThreadDeleted(_) => ErrorCode::ThreadDeleted,
+            Self::RunTrimmed { .. } => ErrorCode::RunTrimmed,
+            Self::ThreadBusy { .. } => ErrorCode::ThreadBusy,
+            Self::RunExists(_) => ErrorCode::RunExists,
+            Self::ThreadExists(_) => ErrorCode::ThreadExists,
+            Self::RunOpen(_) => ErrorCode::RunOpen,
+            Self::RunClosed { .. } => ErrorCode::RunClosed,
+            Self::InteractionUnknown { .. } => ErrorCode::InteractionUnknown,
+            Self::InteractionClosed { .. } => ErrorCode::InteractionClosed,
+            Self::ProducerGap { .. } => ErrorCode::ProducerGap,
+            Self::ProducerFenced { .. } => ErrorCode::ProducerFenced,
             Self::DialectAmbiguous(error) => error.code(),
-            Self::DialectPinned { .. } => "dialect_pinned",
-            Self::NeedsRun(_) => "needs_run",
-            Self::NoSession => "no_session",
-            Self::OtherSession { .. } => "other_session",
-            Self::TooManyProducers(_) => "too_many_producers",
-            Self::TooManyRuns(_) => "too_many_runs",
-            Self::CursorTrimmed { .. } => "cursor_trimmed",
-            Self::CursorBeyondEnd { .. } => "cursor_beyond_end",
-            Self::Unavailable(_) | Self::Uncertain(_) => "store_unavailable",
-            Self::Damaged(_) => "store_damaged",
+            Self::DialectPinned { .. } => ErrorCode::DialectPinned,
+            Self::NeedsRun(_) => ErrorCode::NeedsRun,
+            Self::NoSession => ErrorCode::NoSession,
+            Self::OtherSession { .. } => ErrorCode::OtherSession,
+            Self::TooManyProducers(_) => ErrorCode::TooManyProducers,
+            Self::TooManyRuns(_) => ErrorCode::TooManyRuns,
+            Self::CursorTrimmed { .. } => ErrorCode::CursorTrimmed,
+            Self::CursorBeyondEnd { .. } => ErrorCode::CursorBeyondEnd,
+            Self::Unavailable(_) | Self::Uncertain(_) => ErrorCode::StoreUnavailable,
+            Self::Damaged(_) => ErrorCode::StoreDamaged,
         }
     }
 }
@@ -247,11 +248,11 @@ impl fmt::Display for Breach {
 
 impl FrameProblem {
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
             Self::Decode(error) => error.code(),
             Self::Log(error) => error.code(),
-            Self::Document(_) => "breaks_document",
+            Self::Document(_) => ErrorCode::BreaksDocument,
         }
     }
 }

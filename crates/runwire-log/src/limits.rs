@@ -1,5 +1,7 @@
 //! Every limit of the log, in one place; `docs/limits.md` names them.
 
+use std::time::Duration;
+
 /// Bytes of the newest records that are cached in memory for each thread that is being read.
 pub const TAIL_BYTES: usize = 256 << 10;
 /// Producers that one run, or one thread written as a whole, may have.
@@ -16,6 +18,8 @@ pub const OPEN_RUNS_OF_THREAD: usize = 256;
 pub const COMMIT_REQUESTS: usize = 1024;
 /// Bytes of frames that are committed together; the append that passes it is the last.
 pub const COMMIT_BYTES: usize = 8 << 20;
+/// Bytes of an append up to which its records share its buffer; of a larger one each keeps a copy of its frame.
+pub const SHARED_BATCH_BYTES: usize = 64 << 10;
 /// Bytes of records that one read returns; the record that passes it is the last.
 pub const PAGE_BYTES: usize = 256 << 10;
 /// Writers of a node on Postgres, each with a connection; a node with fewer cores has as many as it has cores.
@@ -24,10 +28,14 @@ pub const WRITERS: usize = 4;
 pub const ASSIGNED_RUNS: usize = 8192;
 /// Commands that may be queued for a writer.
 pub const WRITER_QUEUE: usize = 4096;
-/// Bytes of frames that may be queued for the writers of a node on Postgres.
+/// Bytes of frames that may be queued for the writers of a server; beyond it a command waits, and is refused in time.
 pub const WRITER_QUEUE_BYTES: usize = 256 << 20;
 /// Runs and threads whose state a writer caches.
 pub const CACHED_HEADS: usize = 4096;
+/// Bytes of texts and arguments that were gathered of the open runs of a writer, so that their records are read once.
+pub const CACHED_LOOKUP_BYTES: usize = 64 << 20;
+/// Bytes of records of parallel runs that are held while a thread is folded; what is beyond is read again.
+pub const HELD_BYTES: usize = 16 << 20;
 /// Rows that are removed in one commit when a thread is deleted or trimmed.
 pub const PURGE_ROWS: usize = 256;
 /// Seconds without a write or a heartbeat after which a run counts as lost.
@@ -114,3 +122,8 @@ pub const STALE_AFTER_MILLIS: u64 = 24 * 60 * 60 * 1000;
 pub const STALE_CHECK_SECONDS: u64 = 60;
 /// Runs that one step of retention looks at, and runs of one thread.
 pub const TRIM_RUNS: usize = 256;
+
+/// First retry delay during an outage of the store; doubles with each retry.
+pub const OUTAGE_FIRST_RETRY_TIME: Duration = Duration::from_millis(50);
+/// Maximum of that delay.
+pub const OUTAGE_RETRY_TIME: Duration = Duration::from_secs(1);

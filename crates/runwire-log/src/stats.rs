@@ -32,6 +32,8 @@ pub struct LogStats {
     pub interactions: u64,
     /// Size of the store on disk, in bytes.
     pub store_bytes: u64,
+    /// Runs that could not be read lately, and were passed over.
+    pub unreadable: u64,
     /// The undelivered outbox messages of each subscriber that has any.
     pub backlog: Vec<SubscriberBacklog>,
 }
@@ -45,6 +47,8 @@ pub struct WriteStats {
     pub events: u64,
     /// Bytes of their frames.
     pub bytes: u64,
+    /// Stored records that writers have looked at again, for what a frame left to be gathered.
+    pub scanned: u64,
     /// Commits.
     pub commits: u64,
     /// Sum of the commit times.
@@ -70,6 +74,7 @@ pub(crate) struct WriteCounters {
     records: AtomicU64,
     events: AtomicU64,
     bytes: AtomicU64,
+    scanned: AtomicU64,
     commit_nanos: AtomicU64,
     commit_buckets: [AtomicU64; COMMIT_TIME_BUCKETS.len() + 1],
 }
@@ -80,6 +85,8 @@ pub(crate) struct CommitCounts {
     pub(crate) records: u64,
     pub(crate) events: u64,
     pub(crate) bytes: u64,
+    /// Stored records that were looked at.
+    pub(crate) scanned: u64,
 }
 
 impl WriteCounters {
@@ -88,6 +95,7 @@ impl WriteCounters {
         self.records.fetch_add(counts.records, Ordering::Relaxed);
         self.events.fetch_add(counts.events, Ordering::Relaxed);
         self.bytes.fetch_add(counts.bytes, Ordering::Relaxed);
+        self.scanned.fetch_add(counts.scanned, Ordering::Relaxed);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.commit_nanos.fetch_add(nanos, Ordering::Relaxed);
         let bucket = COMMIT_TIME_BUCKETS.partition_point(|longest| *longest < took);
@@ -101,6 +109,7 @@ impl WriteCounters {
             records: self.records.load(Ordering::Relaxed),
             events: self.events.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
+            scanned: self.scanned.load(Ordering::Relaxed),
             // The sum of the buckets, so that the two never contradict each other.
             commits: commit_buckets.iter().sum(),
             commit_time: Duration::from_nanos(self.commit_nanos.load(Ordering::Relaxed)),
@@ -116,13 +125,14 @@ mod tests {
     #[test]
     fn a_commit_is_counted_in_the_class_of_its_time() {
         let write_counters = WriteCounters::default();
-        let counts = CommitCounts { records: 2, events: 3, bytes: 50 };
+        let counts = CommitCounts { records: 2, events: 3, bytes: 50, scanned: 7 };
         for took in [Duration::ZERO, COMMIT_TIME_BUCKETS[0], COMMIT_TIME_BUCKETS[1], Duration::from_secs(60)]
         {
             write_counters.record(counts, took);
         }
         let written = write_counters.written();
         assert_eq!((written.records, written.events, written.bytes, written.commits), (8, 12, 200, 4));
+        assert_eq!(written.scanned, 28);
         assert_eq!(written.commit_buckets, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert!(written.commit_time > Duration::from_secs(60));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::redis::PublishedEntry;
-use crate::record::{self, DamagedRecord, RecordDecoder, StoredRecord};
+use crate::record::{self, DamagedRecord, RecordDecoder, RecordEncoder, StoredRecord};
 
 /// The encoded records of one thread in one commit.
 ///
@@ -17,6 +17,8 @@ pub(crate) struct EncodedBatch {
     pub(crate) thread: i64,
     pub(crate) first: u64,
     pub(crate) last: u64,
+    /// The checksum of the records.
+    pub(crate) checksum: u32,
     bytes: Bytes,
     /// Offset of the first record.
     records: usize,
@@ -26,6 +28,7 @@ impl EncodedBatch {
     /// Encodes records, each with the number of its run; returns `None` for no records.
     pub(crate) fn encode(thread: i64, records: &[(i64, Arc<StoredRecord>)]) -> Option<Self> {
         let (first, last) = (records.first()?.1.record.seq, records.last()?.1.record.seq);
+        assert!(last - first + 1 == records.len() as u64, "`seq` is contiguous in a thread");
         let mut runs: Vec<(i64, &str)> = Vec::new();
         for (run, stored) in records {
             if !runs.iter().any(|(known, _)| known == run) {
@@ -40,10 +43,12 @@ impl EncodedBatch {
             bytes.extend_from_slice(name.as_bytes());
         }
         let begin = bytes.len();
+        let mut encoder = RecordEncoder::default();
         for (run, stored) in records {
-            record::encode(&mut bytes, *run as u64, stored);
+            encoder.encode(&mut bytes, *run as u64, stored);
         }
-        Some(Self { thread, first, last, bytes: bytes.into(), records: begin })
+        let checksum = record::checksum(thread, first, last, &bytes[begin..]);
+        Some(Self { thread, first, last, checksum, bytes: bytes.into(), records: begin })
     }
 
     /// Returns the bytes that the store keeps.
@@ -70,30 +75,30 @@ pub(super) fn decode(
         let run = u64::from_le_bytes(take(&mut bytes)?);
         let length = u32::from_le_bytes(take(&mut bytes)?) as usize;
         if bytes.len() < length {
-            return Err(DamagedRecord("a name is cut"));
+            return Err(DamagedRecord::Record("a name is cut"));
         }
         let name = bytes.split_to(length);
-        let name = std::str::from_utf8(&name).map_err(|_| DamagedRecord("a name is no text"))?;
+        let name = std::str::from_utf8(&name).map_err(|_| DamagedRecord::Record("a name is no text"))?;
         names.insert(run, name.into());
     }
     let (mut records, mut next) = (RecordDecoder::new(bytes), first.max(after + 1));
     let mut decoded = Vec::new();
     while let Some(read) = records.next(after)? {
-        let run = names.get(&read.run).ok_or(DamagedRecord("its run has no name"))?.clone();
+        let run = names.get(&read.run).ok_or(DamagedRecord::Record("its run has no name"))?.clone();
         if read.record.seq != next {
-            return Err(DamagedRecord("records are missing"));
+            return Err(DamagedRecord::Record("records are missing"));
         }
         next = next.saturating_add(1);
         decoded.push(Arc::new(StoredRecord { run, record: read.record, name: read.name, frame: read.frame }));
     }
-    if next <= last { Err(DamagedRecord("records are missing")) } else { Ok(decoded) }
+    if next <= last { Err(DamagedRecord::Record("records are missing")) } else { Ok(decoded) }
 }
 
 fn take<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], DamagedRecord> {
     if bytes.len() < N {
-        return Err(DamagedRecord("it ends too early"));
+        return Err(DamagedRecord::Record("it ends too early"));
     }
-    bytes.split_to(N).as_ref().try_into().map_err(|_| DamagedRecord("a number is cut"))
+    bytes.split_to(N).as_ref().try_into().map_err(|_| DamagedRecord::Record("a number is cut"))
 }
 
 #[cfg(test)]

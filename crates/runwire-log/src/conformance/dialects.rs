@@ -1,5 +1,6 @@
 //! A producer's dialect is detected once, and its frames mean the same however they are split into appends.
 
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 
 use super::Bed;
@@ -37,8 +38,8 @@ pub async fn the_first_frames_determine_the_dialect_and_pin_it(bed: &dyn Bed) {
 pub async fn an_append_without_a_detectable_dialect_is_refused(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     let unclear = r#"{"type":"error","message":"x"}"#;
-    assert_eq!(fixture.refused(to_run("r", &[unclear, unclear])).await.code(), "dialect_ambiguous");
-    assert_eq!(fixture.refused(to_thread("r", &[unclear])).await.code(), "dialect_ambiguous");
+    assert_eq!(fixture.refused(to_run("r", &[unclear, unclear])).await.code(), ErrorCode::DialectAmbiguous);
+    assert_eq!(fixture.refused(to_thread("r", &[unclear])).await.code(), ErrorCode::DialectAmbiguous);
     assert_eq!(fixture.log.run(&run("r")).await, Err(LogError::RunUnknown("r".into())));
     assert_eq!(fixture.write(to_run("r", &[unclear, LOOM])).await.accepted, 2);
     assert_eq!(fixture.write(to_run("r", &[unclear])).await.accepted, 1);

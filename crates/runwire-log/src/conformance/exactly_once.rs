@@ -1,5 +1,6 @@
 //! A producer that retries writes nothing twice, and an old incarnation writes nothing at all.
 
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 
 use super::Bed;
@@ -74,7 +75,7 @@ pub async fn a_fenced_producer_stays_fenced_after_any_refusal(bed: &dyn Bed) {
     fixture.write(stamped(to_run("r", &[""; 0]), "p", 3, 0)).await;
     for _ in 0..2 {
         let ambiguous = fixture.refused(stamped(to_run("r", &[r#"{"what":1}"#]), "p", 3, 0)).await;
-        assert_eq!(ambiguous.code(), "dialect_ambiguous");
+        assert_eq!(ambiguous.code(), ErrorCode::DialectAmbiguous);
         let zombie = fixture.refused(stamped(to_run("r", &[delta("z")]), "p", 1, 0)).await;
         assert_eq!(zombie, LogError::ProducerFenced { epoch: 3 });
     }
@@ -89,13 +90,13 @@ pub async fn the_check_comes_before_run_closed_and_the_dialect(bed: &dyn Bed) {
     assert_eq!(fixture.write(other(closing())).await.duplicates, 2);
     assert_eq!(fixture.write(stamped(to_run("r", &["rubbish", "{"]), "p", 1, 0)).await.duplicates, 2);
     let zombie = fixture.refused(other(stamped(to_run("r", &[STARTED]), "p", 0, 2))).await;
-    assert_eq!(zombie.code(), "producer_fenced");
+    assert_eq!(zombie.code(), ErrorCode::ProducerFenced);
     let gap = fixture.refused(other(stamped(to_run("r", &[STARTED]), "p", 1, 3))).await;
-    assert_eq!(gap.code(), "producer_gap");
+    assert_eq!(gap.code(), ErrorCode::ProducerGap);
     let pinned = fixture.refused(other(stamped(to_run("r", &[STARTED]), "p", 1, 2))).await;
     assert_eq!(pinned, LogError::DialectPinned { pinned: Dialect::Runwire, named: Dialect::Loom });
     let closed = fixture.log.append(stamped(to_run("r", &[STARTED]), "p", 1, 2)).await.expect("an answer");
-    assert_eq!(closed.fault.map(|fault| fault.problem.code()), Some("run_closed"));
+    assert_eq!(closed.fault.map(|fault| fault.problem.code()), Some(ErrorCode::RunClosed));
 }
 
 /// The index of a frame that was not written is still free.
@@ -150,9 +151,12 @@ pub async fn a_thread_has_producers_of_its_own(bed: &dyn Bed) {
     assert_eq!((again.accepted, again.duplicates, again.last_seq), (0, 5, 5));
     assert_eq!(
         fixture.refused(stamped(to_thread("t", &[STARTED]), "p", 0, 5)).await.code(),
-        "producer_fenced"
+        ErrorCode::ProducerFenced
     );
-    assert_eq!(fixture.refused(stamped(to_thread("t", &[STARTED]), "p", 1, 6)).await.code(), "producer_gap");
+    assert_eq!(
+        fixture.refused(stamped(to_thread("t", &[STARTED]), "p", 1, 6)).await.code(),
+        ErrorCode::ProducerGap
+    );
     let appended =
         fixture.log.append(stamped(to_thread("t", &[STARTED, BAD]), "p", 1, 5)).await.expect("an answer");
     assert_eq!((appended.accepted, appended.fault.map(|fault| fault.index)), (1, Some(1)));

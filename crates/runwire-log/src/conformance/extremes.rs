@@ -38,7 +38,9 @@ pub async fn ids_may_be_any_text(bed: &dyn Bed) {
         let info = fixture.info(id).await;
         assert_eq!((info.run_id.as_str(), info.thread_id, info.last_seq), (id, format!("t{id}"), 3));
         assert_eq!(fixture.log.producer(&run(id), id).await.expect("the run").expect("it").next, 3);
-        assert_eq!(fixture.log.tail(&thread(&format!("t{id}"))).head().seq, 0);
+        // In a cluster the store may be looked at as soon as there is a tail.
+        let head = fixture.log.tail(&thread(&format!("t{id}"))).head().seq;
+        assert!([0, 3].contains(&head), "{head}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! A refused append changes nothing, and affects no other.
 
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 
 use super::Bed;
@@ -21,16 +22,18 @@ pub async fn a_bad_frame_stops_there_and_what_came_before_stays(bed: &dyn Bed) {
         fixture.log.append(Append { frames, end: true, ..to_run("r", &[""; 0]) }).await.expect("an answer");
     assert_eq!((appended.accepted, appended.duplicates, appended.last_seq), (2, 0, 2));
     let fault = appended.fault.expect("a fault");
-    assert_eq!((fault.index, fault.line, fault.problem.code()), (2, 9, "bad_field"));
+    assert_eq!((fault.index, fault.line, fault.problem.code()), (2, 9, ErrorCode::BadField));
     let fixture = fixture.reopen().await;
     assert_eq!(fixture.types("r").await, ["run.started", "text.started", "text.delta"]);
     assert_eq!(fixture.status("r").await, "running");
-    for (frame, code) in
-        [("{", "bad_json"), ("[1]", "not_an_object"), ("{\"type\":\"text.delta\"}", "bad_field")]
-    {
+    for (frame, code) in [
+        ("{", ErrorCode::NotJson),
+        ("[1]", ErrorCode::NotAnObject),
+        ("{\"type\":\"text.delta\"}", ErrorCode::BadField),
+    ] {
         let appended = fixture.log.append(to_run("r", &[frame])).await.expect("an answer");
         let fault = appended.fault.expect("a fault");
-        assert!(appended.accepted == 0 && fault.index == 0, "{frame}: {code} {}", fault.problem.code());
+        assert_eq!((appended.accepted, fault.index, fault.problem.code()), (0, 0, code), "{frame}");
     }
     fixture.write(to_run("r", &[delta("c")])).await;
     assert_eq!(fixture.records("r").await.len(), 3);
@@ -143,7 +146,7 @@ pub async fn a_refused_append_among_neighbours_hurts_none_of_them(bed: &dyn Bed)
                 }
                 2 => {
                     let appended = log.append(to_run("closed", &[STARTED])).await.expect("an answer");
-                    assert_eq!(appended.fault.map(|fault| fault.problem.code()), Some("run_closed"));
+                    assert_eq!(appended.fault.map(|fault| fault.problem.code()), Some(ErrorCode::RunClosed));
                 }
                 _ => {
                     let ambiguous = log.append(to_run(&good, &[r#"{"what":1}"#])).await;

@@ -1,5 +1,6 @@
 //! Frames are checked against their dialect's document: violations are refused by a strict append, else counted.
 
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 
 use super::Bed;
@@ -44,7 +45,7 @@ pub async fn a_strict_append_refuses_what_the_document_does_not_allow(bed: &dyn 
     let appended = fixture.log.append(body).await.expect("an answer");
     assert_eq!((appended.accepted, appended.last_seq), (2, 2));
     let fault = appended.fault.expect("a fault");
-    assert_eq!((fault.index, fault.line, fault.problem.code()), (2, 3, "breaks_document"));
+    assert_eq!((fault.index, fault.line, fault.problem.code()), (2, 3, ErrorCode::BreaksDocument));
     let FrameProblem::Document(breach) = fault.problem else { panic!("{:?}", fault.problem) };
     assert_eq!((breach.dialect, breach.finding.code), (Dialect::StreamingEngine, "bad_value"));
     assert_eq!(breach.finding.pointer.as_deref(), Some("/data/stage"));
@@ -53,7 +54,7 @@ pub async fn a_strict_append_refuses_what_the_document_does_not_allow(bed: &dyn 
 
     // A first frame that is refused creates nothing.
     let appended = fixture.log.append(strict(to_run("new", &[content(1)]))).await.expect("an answer");
-    assert_eq!(appended.fault.expect("a fault").problem.code(), "breaks_document");
+    assert_eq!(appended.fault.expect("a fault").problem.code(), ErrorCode::BreaksDocument);
     assert!(fixture.log.run(&run("new")).await.is_err());
 }
 

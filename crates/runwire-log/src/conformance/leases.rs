@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use runwire_model::ErrorCode;
+
 use super::fixture::{COMPLETED, Fixture, STARTED, delta, run, to_run};
 use super::{Bed, Timing};
-use crate::Cancel;
+use crate::{Cancel, LogError};
 
 const SHORT: Timing = Timing { lease: Duration::from_millis(60), cancel_grace: Duration::from_millis(60) };
 
@@ -25,7 +27,7 @@ pub async fn a_silent_producer_is_lost_after_its_lease(bed: &dyn Bed) {
     assert!(info.ended_at.is_some());
     assert_eq!(fixture.types("r").await[3..], ["text.finished", "run.failed"]);
     let late = fixture.log.append(to_run("r", &[delta("late")])).await.expect("an answer");
-    assert_eq!(late.fault.map(|fault| fault.problem.code()), Some("run_closed"));
+    assert_eq!(late.fault.map(|fault| fault.problem.code()), Some(ErrorCode::RunClosed));
     assert_eq!((fixture.log.sweep().await, fixture.status("closed").await), (Ok(0), "completed"));
 }
 
@@ -132,4 +134,22 @@ pub async fn every_lease_gets_a_full_term_after_reopening(bed: &dyn Bed) {
     assert_eq!(fixture.log.sweep().await, Ok(0));
     fixture.sweep_until("r", "failed").await;
     fixture.sweep_until("pending", "failed").await;
+}
+
+/// Heartbeats of many runs are one commit; one that is refused does not hinder the others.
+pub async fn heartbeats_of_many_runs_are_one_commit(bed: &dyn Bed) {
+    let fixture = Fixture::open(bed).await;
+    let ids: Vec<_> = (0..64).map(|at| format!("r{at}")).collect();
+    for id in &ids {
+        fixture.write(to_run(id, &[STARTED])).await;
+    }
+    let runs: Vec<_> = ids.iter().map(|id| run(id)).chain([run("unknown")]).collect();
+    let before = fixture.log.stats().await.expect("statistics").written.commits;
+    let renewed = fixture.log.heartbeat_all(runs).await.expect("heartbeats");
+    let commits = fixture.log.stats().await.expect("statistics").written.commits - before;
+    assert_eq!(commits, 1);
+    let (last, known) = renewed.split_last().expect("a result for each run");
+    assert!(matches!(last, Err(LogError::RunUnknown(id)) if id == "unknown"), "{last:?}");
+    let known: Vec<_> = known.iter().map(|info| info.as_ref().expect("the run").run_id.as_str()).collect();
+    assert_eq!(known, ids);
 }

@@ -1,7 +1,7 @@
 //! Lists of runs and threads, and the ranges and contents of threads.
 
 use runwire_model::Timestamp;
-use runwire_model::record::Earlier;
+use runwire_model::record::History;
 use runwire_model::run::Status;
 
 use super::Bed;

@@ -15,6 +15,7 @@ pub mod frame_check;
 pub mod inbox;
 pub mod leases;
 pub mod lists;
+pub mod look_ups;
 pub mod order;
 pub mod orphans;
 pub mod outbox;
@@ -102,6 +103,9 @@ macro_rules! log_conformance {
             frame_check::a_frame_that_would_begin_a_run_is_refused_before_anything_happens,
             frame_check::frames_that_are_not_to_be_checked_are_not,
             frame_check::a_check_that_cannot_remember_more_is_a_warning_once,
+            look_ups::ending_a_run_with_many_open_calls_reads_its_records_once,
+            look_ups::calls_that_go_on_one_by_one_read_their_records_a_few_times,
+            look_ups::whole_texts_read_the_records_of_their_run_once,
             runs::creating_a_run_twice_in_the_same_words_gives_it_again,
             runs::a_repeated_attempt_reports_its_run_as_new,
             runs::the_request_of_a_run_wins_over_its_producer,
@@ -118,6 +122,7 @@ macro_rules! log_conformance {
             leases::a_silent_producer_is_lost_after_its_lease,
             leases::a_run_that_was_never_written_to_is_lost_too,
             leases::writes_and_heartbeats_renew_a_lease,
+            leases::heartbeats_of_many_runs_are_one_commit,
             leases::a_lease_pauses_while_an_interaction_is_open,
             leases::an_interaction_expires_alone_and_resumes_its_run,
             leases::a_run_that_asks_after_a_cancel_is_still_stopped,

@@ -1,9 +1,9 @@
 //! The life cycle of a run: created, written, cancelled, closed.
 
-use runwire_model::Json;
 use runwire_model::event::Body;
 use runwire_model::fold::MessageState;
-use runwire_model::record::By;
+use runwire_model::record::EventOrigin;
+use runwire_model::{ErrorCode, Json};
 
 use super::fixture::{COMPLETED, Fixture, STARTED, TENANT, delta, run, thread, to_run, to_run_of};
 use super::{Bed, Timing};
@@ -153,10 +153,10 @@ pub async fn a_closed_run_takes_no_frame(bed: &dyn Bed) {
     let appended =
         fixture.log.append(to_run("r", &[STARTED, COMPLETED, &delta("late")])).await.expect("an answer");
     let fault = appended.fault.expect("a fault");
-    assert_eq!((appended.accepted, fault.index, fault.problem.code()), (2, 2, "run_closed"));
+    assert_eq!((appended.accepted, fault.index, fault.problem.code()), (2, 2, ErrorCode::RunClosed));
     let fixture = fixture.reopen().await;
     let appended = fixture.log.append(to_run("r", &[COMPLETED])).await.expect("an answer");
-    assert_eq!(appended.fault.expect("a fault").problem.code(), "run_closed");
+    assert_eq!(appended.fault.expect("a fault").problem.code(), ErrorCode::RunClosed);
     let records = fixture.records("r").await;
     assert!(records.len() == 2 && records[1].is_terminal());
 }
@@ -188,7 +188,7 @@ pub async fn a_cancelled_pending_run_is_closed_at_once(bed: &dyn Bed) {
     assert_eq!(records[0].frame, None);
     let entries = &records[0].record.entries;
     assert_eq!(super::fixture::types_of(&records[0]), ["run.started", "run.cancelled"]);
-    assert_eq!((entries[0].by, entries[1].by), (By::Guard, By::Server));
+    assert_eq!((entries[0].origin, entries[1].origin), (EventOrigin::Guard, EventOrigin::Server));
     let Body::RunStarted(started) = &entries[0].event.body else { panic!("a start") };
     assert_eq!(started.message.as_deref(), Some("hi"));
     let Body::RunCancelled(cancelled) = &entries[1].event.body else { panic!("an end") };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use runwire_model::ErrorCode;
 use runwire_model::dialect::{Dialect, SESSION_ID};
 
 use super::Bed;
@@ -111,7 +112,7 @@ pub async fn a_frame_that_names_nothing_stops_the_stream_there(bed: &dyn Bed) {
     fixture.write(stamped(to_tenant(&[chunk("a", "y")]), "p", 0, 1)).await;
     let unusable = r#"{"session_id":"","type":"message_chunk","content":"x","id":"think"}"#;
     let written = fixture.log.append(to_tenant(&[unusable])).await.expect("an answer");
-    assert_eq!(written.fault.expect("a fault").problem.code(), "bad_field");
+    assert_eq!(written.fault.expect("a fault").problem.code(), ErrorCode::BadField);
     // Nothing that came of it is there.
     let first = to_tenant(&[nameless.as_str(), "{}"]);
     let first = Append { dialect: Some(Dialect::Loom), target: Target::Tenant("fresh".into()), ..first };
@@ -201,6 +202,15 @@ pub async fn a_second_start_of_a_loom_session_cuts_off_the_first(bed: &dyn Bed) 
     let fixture = Fixture::open(bed).await;
     fixture.write(to_tenant(&[start("a", "a1"), chunk("a", "A"), start("a", "a2"), reply("a", "B")])).await;
     assert_eq!((fixture.status("a1").await, fixture.status("a2").await), ("failed", "completed"));
+    // Where runs may lie side by side too.
+    let frames = [start("b", "b1"), chunk("b", "A"), start("b", "b2"), reply("b", "B")];
+    fixture.write(Append { parallel: true, ..to_tenant(&frames) }).await;
+    assert_eq!((fixture.status("b1").await, fixture.status("b2").await), ("failed", "completed"));
+    fixture.create_parallel_thread("t").await;
+    let frames = [start("c", "c1"), start("d", "d1"), chunk("c", "A"), start("c", "c2"), reply("c", "B")];
+    fixture.write(append(Target::Thread(thread("t")), &frames)).await;
+    assert_eq!((fixture.status("c1").await, fixture.status("c2").await), ("failed", "completed"));
+    assert_eq!(fixture.status("d1").await, "running");
 }
 
 /// Threads that are made for it hold the runs of a session side by side.
@@ -224,7 +234,7 @@ pub async fn a_refused_frame_is_told_with_its_thread_and_run(bed: &dyn Bed) {
     let frames = [chunk("b2", "x"), chunk("a", "late"), chunk("b2", "y")];
     let written = fixture.log.append(stamped(to_tenant(&frames), "q", 0, 7)).await.expect("an answer");
     let fault = written.fault.expect("a fault");
-    assert_eq!((fault.line, fault.problem.code()), (2, "run_closed"));
+    assert_eq!((fault.line, fault.problem.code()), (2, ErrorCode::RunClosed));
     assert_eq!((fault.thread.as_deref(), fault.run.as_deref()), (Some("a"), Some("a1")));
     // It uses up no index: a producer that leaves it out continues with the next one.
     fixture.write(stamped(to_tenant(&frames[2..]), "q", 0, 8)).await;
@@ -257,7 +267,7 @@ pub async fn a_session_of_a_deleted_thread_is_refused(bed: &dyn Bed) {
     let frames = [chunk("c", "x"), start("a", "a2"), chunk("c", "y")];
     let written = fixture.log.append(to_tenant(&frames)).await.expect("an answer");
     let fault = written.fault.expect("a fault");
-    assert_eq!((fault.index, fault.problem.code()), (1, "thread_deleted"));
+    assert_eq!((fault.index, fault.problem.code()), (1, ErrorCode::ThreadDeleted));
     fixture.write(to_tenant(&frames[2..])).await;
     assert_eq!(owners(&fixture, "c").await.len(), 2);
 }

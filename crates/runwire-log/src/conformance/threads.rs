@@ -1,5 +1,6 @@
 //! Threads: how many runs they take at once, and which run a frame belongs to when a whole thread is written.
 
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 
 use super::Bed;
@@ -146,7 +147,7 @@ pub async fn interleaved_sessions_lie_side_by_side_in_a_parallel_thread(bed: &dy
         .log
         .append(to_thread("u", &[frame("run.started", "s1", "c"), frame("run.started", "s2", "d")]));
     let fault = appended.await.expect("an answer").fault.expect("a fault");
-    assert_eq!((fault.index, fault.problem.code()), (1, "thread_busy"));
+    assert_eq!((fault.index, fault.problem.code()), (1, ErrorCode::ThreadBusy));
 }
 
 /// A run id that the tenant has used already stands for another one in this thread.
@@ -189,7 +190,10 @@ pub async fn a_late_frame_of_an_ended_run_is_refused(bed: &dyn Bed) {
     fixture.write(to_thread("t", &[start("a"), end("a"), start("b")])).await;
     let fixture = fixture.reopen().await;
     let late = fixture.log.append(to_thread("t", &[piece("a", "late")])).await.expect("an answer");
-    assert_eq!((late.accepted, late.fault.map(|fault| fault.problem.code())), (0, Some("run_closed")));
+    assert_eq!(
+        (late.accepted, late.fault.map(|fault| fault.problem.code())),
+        (0, Some(ErrorCode::RunClosed))
+    );
     assert_eq!(fixture.status("b").await, "running");
     assert_eq!(owners(&fixture, "t").await.len(), 3);
 }
@@ -199,9 +203,12 @@ pub async fn an_open_run_of_another_producer_is_not_cut_off(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run_of("t", "mine", &[STARTED])).await;
     let appended = fixture.log.append(to_thread("t", &[start("a")])).await.expect("an answer");
-    assert_eq!(appended.fault.map(|fault| fault.problem.code()), Some("thread_busy"));
+    assert_eq!(appended.fault.map(|fault| fault.problem.code()), Some(ErrorCode::ThreadBusy));
     let other = fixture.log.append(stamped(to_thread("t", &[STARTED]), "p", 0, 0)).await.expect("an answer");
-    assert_eq!((other.accepted, other.fault.map(|fault| fault.problem.code())), (0, Some("thread_busy")));
+    assert_eq!(
+        (other.accepted, other.fault.map(|fault| fault.problem.code())),
+        (0, Some(ErrorCode::ThreadBusy))
+    );
     assert_eq!(fixture.status("mine").await, "running");
     assert_eq!(fixture.log.run(&run("a")).await, Err(LogError::RunUnknown("a".into())));
     fixture.write(to_run("mine", &[COMPLETED])).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_model::Timestamp;
-use runwire_model::record::Earlier;
+use runwire_model::record::History;
 use runwire_model::run::Status;
 
 use super::fixture::{

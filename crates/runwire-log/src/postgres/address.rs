@@ -8,18 +8,22 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection_counters::ConnectionCounters;
-use super::tls::{ServerVerification, Tls};
+use super::tls::{self, ServerVerification};
 use crate::limits;
+use crate::unreadable_runs::UnreadableRuns;
 
 /// A parsed address.
 #[derive(Clone)]
 pub(super) struct PgAddress {
     pub(super) config: Config,
-    pub(super) tls: Tls,
+    pub(super) tls: MakeRustlsConnect,
     /// Counters of all connections to it.
     pub(super) counters: Arc<ConnectionCounters>,
+    /// Runs that this node could not read.
+    pub(super) unreadable: Arc<UnreadableRuns>,
 }
 
 /// TCP timeout after which the system drops a broken connection.
@@ -52,8 +56,8 @@ impl PgAddress {
         if config.get_application_name().is_none() {
             config.application_name("runwire");
         }
-        let tls = Tls::new(security.mode != SslMode::Disable, &security.trust)?;
-        Ok(Self { config, tls, counters: Arc::default() })
+        let tls = tls::connector(security.mode != SslMode::Disable, &security.trust)?;
+        Ok(Self { config, tls, counters: Arc::default(), unreadable: Arc::default() })
     }
 
     /// Returns the configuration with server-side timeouts. Those in the address win.

@@ -8,10 +8,10 @@ use super::nodes::{Membership, NodeRecord};
 use super::reader::PgReader;
 use super::rows::{RUN_COLUMNS, run_of_row, to_i64};
 use super::txn_store;
-use super::unreadable_runs::UnreadableRuns;
 use super::writer::LeaseTerms;
 use crate::error::LogError;
 use crate::info::OrphanedRun;
+use crate::unreadable_runs::UnreadableRuns;
 
 const IS_OPEN: &str = "status IN ('pending', 'running', 'suspended')";
 
@@ -25,11 +25,11 @@ impl PgReader {
         limit: usize,
     ) -> Result<Vec<OrphanedRun>, LogError> {
         let mut claims = membership.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut unreadable = membership.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        let unreadable = &*membership.unreadable;
         self.connection.run("BEGIN")?;
         let taken =
             self.lock_orphans(&membership.node, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
-                let orphans = self.read_orphans(&ids, &mut unreadable)?;
+                let orphans = self.read_orphans(&ids, unreadable)?;
                 let ids: Vec<i64> = orphans.iter().map(|(id, _)| *id).collect();
                 // Remembered until the commit is known to have happened.
                 claims.extend(&ids);
@@ -82,11 +82,7 @@ impl PgReader {
     }
 
     /// Reads orphaned runs, except for unreadable ones and those of deleted threads.
-    fn read_orphans(
-        &self,
-        runs: &[i64],
-        unreadable: &mut UnreadableRuns,
-    ) -> PgResult<Vec<(i64, OrphanedRun)>> {
+    fn read_orphans(&self, runs: &[i64], unreadable: &UnreadableRuns) -> PgResult<Vec<(i64, OrphanedRun)>> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }

@@ -29,7 +29,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(limits::STORE_ANSWER_MILL
 /// Parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-pub(super) struct PgConnection {
+pub(crate) struct PgConnection {
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
     client: Client,

@@ -6,6 +6,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::LogError;
 use crate::record::DamagedRecord;
+use crate::sql::DamagedColumn;
 use crate::txn::MissingRow;
 
 /// A result whose error is a failure of the store.
@@ -13,7 +14,7 @@ pub(super) type PgResult<T> = Result<T, PgError>;
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PgError {
+pub(crate) enum PgError {
     /// Postgres refuses, or cannot be reached.
     #[error("{}", describe(.0))]
     Postgres(#[from] tokio_postgres::Error),
@@ -129,6 +130,12 @@ fn describe(error: &tokio_postgres::Error) -> String {
 impl From<MissingRow> for PgError {
     fn from(missing: MissingRow) -> Self {
         Self::Damaged(missing.to_string())
+    }
+}
+
+impl From<DamagedColumn> for PgError {
+    fn from(damaged: DamagedColumn) -> Self {
+        Self::Damaged(damaged.to_string())
     }
 }
 

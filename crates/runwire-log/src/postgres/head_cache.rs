@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::txn::{RunHead, ThreadHead};
+use crate::txn::{LookupLimit, RunHead, ThreadHead};
 
 /// A cache of heads, by number and by name.
 #[derive(Default)]
@@ -17,6 +17,7 @@ pub(super) struct HeadCache {
     runs: HashMap<i64, Box<RunHead>>,
     thread_names: HashMap<ThreadKey, i64>,
     run_names: HashMap<RunKey, RunLocation>,
+    lookups: LookupLimit,
 }
 
 /// The cached heads of a thread at one version.
@@ -75,6 +76,7 @@ impl HeadCache {
 
     /// Takes the head of a run of a checked thread.
     pub(super) fn take_run(&mut self, run: i64) -> Option<Box<RunHead>> {
+        self.lookups.record(run, 0);
         self.runs.remove(&run)
     }
 
@@ -103,6 +105,11 @@ impl HeadCache {
         if !kept.runs.contains(&location.run) {
             kept.runs.push(location.run);
         }
+        for other in self.lookups.record(location.run, head.lookups.bytes()) {
+            if let Some(other) = self.runs.get_mut(&other) {
+                other.lookups.clear();
+            }
+        }
         self.runs.insert(location.run, head);
     }
 
@@ -129,6 +136,7 @@ impl HeadCache {
 
     fn drop_runs(&mut self, kept: &CachedThread) {
         for run in &kept.runs {
+            self.lookups.record(*run, 0);
             self.runs.remove(run);
         }
     }

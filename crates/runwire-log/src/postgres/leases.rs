@@ -37,7 +37,7 @@ pub(super) fn move_all(connection: &PgConnection, terms: LeaseTerms, now: i64, g
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN \
                (SELECT id FROM run WHERE lease = $1 AND lease_until > $2 FOR UPDATE SKIP LOCKED)";
     for (lease, term) in terms_of(terms) {
-        // A term may be a little longer than configured: see write_set/runs.rs.
+        // A term may be a little longer than configured: see commit/write_set/runs.rs.
         let most = now.saturating_add(term).saturating_add(term / 8);
         connection.execute(sql, &[&lease, &most])?;
     }

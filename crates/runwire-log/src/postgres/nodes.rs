@@ -14,11 +14,12 @@ use super::address::PgAddress;
 use super::connection::PgConnection;
 use super::error::{PgError, PgResult};
 use super::rows::{number, to_i64};
-use super::unreadable_runs::UnreadableRuns;
 use super::writer::LeaseTerms;
-use super::{generation, leases, purge, txn_store};
+use super::{generation, leases, txn_store};
 use crate::limits;
+use crate::sql::purge_step;
 use crate::txn::mint;
+use crate::unreadable_runs::UnreadableRuns;
 
 /// Called when the process should end.
 pub(super) type OnFatal = Arc<dyn Fn(&str) + Send + Sync>;
@@ -91,7 +92,7 @@ pub(super) struct Membership {
     /// Runs that were claimed by a transaction with an unknown outcome.
     pub(super) claims: Mutex<Vec<i64>>,
     /// Orphaned runs that cannot be read.
-    pub(super) unreadable: Mutex<UnreadableRuns>,
+    pub(super) unreadable: Arc<UnreadableRuns>,
 }
 
 impl Membership {
@@ -111,7 +112,7 @@ impl Membership {
             subscribers: Mutex::default(),
             terms,
             claims: Mutex::default(),
-            unreadable: Mutex::default(),
+            unreadable: address.unreadable.clone(),
         }))
     }
 
@@ -249,7 +250,7 @@ impl HeartbeatTask {
             self.outbox_changed.send_replace(());
         }
         if beat.is_first {
-            while Instant::now() < until && purge::step(&connection)? {}
+            while Instant::now() < until && purge_step(&connection)? {}
             self.forget_stale(&connection)?;
         }
         self.connection = Some(connection);

@@ -1,4 +1,4 @@
-//! Opens and migrates a Postgres store, and explains why it cannot be opened.
+//! Opens or creates a Postgres store, and explains why it cannot be opened.
 
 use tokio_postgres::error::SqlState;
 
@@ -45,6 +45,17 @@ pub enum PgOpenError {
     /// The live tail cannot be used.
     #[error(transparent)]
     Tail(#[from] TailError),
+    /// An older version has written it, in another layout.
+    #[error(
+        "the store has schema version {found}, and this program needs version {needed}; export its threads with the \
+         runwire that wrote it (`runwire export`), and import them into a new store"
+    )]
+    Older {
+        /// The version that it has.
+        found: u32,
+        /// The version that is needed here.
+        needed: u32,
+    },
     /// A newer version has written it.
     #[error(
         "the store has schema version {found}, and this program knows versions up to {known}; use a newer runwire"
@@ -94,7 +105,7 @@ impl From<PgError> for PgOpenError {
 }
 
 impl PostgresLog {
-    /// Creates or migrates the tables of a store. Blocks.
+    /// Creates the tables of a new store. Blocks.
     pub fn migrate(url: &str) -> Result<Migrated, PgOpenError> {
         prepare(&PgConnection::open_without_timeout(&config(url)?)?)
     }
@@ -113,7 +124,7 @@ pub(super) fn config(url: &str) -> Result<PgAddress, PgOpenError> {
 /// The oldest supported version of Postgres.
 const OLDEST: i32 = 130_000;
 
-/// Checks that the server is supported and durable, and migrates the store to the newest version.
+/// Checks that the server is supported and durable, and makes the tables of a new store.
 pub(super) fn prepare(connection: &PgConnection) -> Result<Migrated, PgOpenError> {
     // A transaction that waited for another migration must see its result.
     connection.run("SET default_transaction_isolation = 'read committed'")?;
@@ -134,9 +145,5 @@ pub(super) fn prepare(connection: &PgConnection) -> Result<Migrated, PgOpenError
     if commits == "off" {
         return Err(PgOpenError::LosesCommits(commits));
     }
-    let migrated = schema::migrate(connection)?;
-    if migrated.to > schema::newest() {
-        return Err(PgOpenError::Newer { found: migrated.to, known: schema::newest() });
-    }
-    Ok(migrated)
+    schema::migrate(connection)
 }

@@ -7,7 +7,6 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::address::PgAddress;
-use super::connection::PgConnection;
 use super::connection_counters::ConnectionCounters;
 use super::error::PgResult;
 use super::reader::PgReader;
@@ -52,7 +51,7 @@ impl ReaderPool {
             let mut result = work(&mut reader);
             // Do not wait for a second timeout.
             if result.is_err() && reader.connection.is_closed() && !reader.connection.has_timed_out() {
-                reader = PgReader::new(PgConnection::open(&pool.address)?);
+                reader = PgReader::open(&pool.address)?;
                 result = work(&mut reader);
             }
             // The state of a connection is unknown after a failure.
@@ -76,7 +75,7 @@ impl ReaderPool {
         let idle = self.lock().pop();
         match idle.filter(|reader| !reader.connection.is_closed()) {
             Some(reader) => Ok(reader),
-            None => Ok(PgReader::new(PgConnection::open(&self.address)?)),
+            None => PgReader::open(&self.address),
         }
     }
 

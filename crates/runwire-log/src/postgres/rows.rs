@@ -11,14 +11,12 @@ use super::connection::{Params, PgConnection};
 use super::error::PgResult;
 use super::run_snapshot::RunSnapshot;
 use crate::key::{RunKey, ThreadKey};
+use crate::record::{DamagedRecord, RecordDecoder, RecordRows};
+use crate::run_history::HistoryCache;
+pub(super) use crate::sql::to_i64;
 use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
-/// Converts to a number that Postgres can hold; no `seq`, count or time comes near its maximum.
-pub(super) fn to_i64(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// Escapes NUL, which Postgres cannot store; [`text`] unescapes it.
+/// Escapes NUL, which Postgres cannot store; [`restored`] unescapes it.
 pub(super) fn storable(text: &str) -> String {
     match text.contains(['\0', MARK]) {
         true => text.replace(MARK, "\u{1}1").replace('\0', "\u{1}0"),
@@ -28,11 +26,6 @@ pub(super) fn storable(text: &str) -> String {
 
 /// Escape character: precedes an escaped character, and itself.
 const MARK: char = '\u{1}';
-
-/// Returns an unescaped text column.
-pub(super) fn text(row: &Row, column: usize) -> String {
-    restored(row.get(column))
-}
 
 /// Unescapes a text of [`storable`].
 pub(super) fn restored(stored: &str) -> String {
@@ -72,6 +65,15 @@ fn lease_of(number: i16, until: u64) -> Lease {
         3 => Lease::AwaitingAnswer(until),
         _ => Lease::None,
     }
+}
+
+/// Decodes a row of records, from a column on: first, last, checksum and body.
+pub(super) fn decode_row(
+    rows: &mut RecordRows,
+    row: &Row,
+    from: usize,
+) -> Result<RecordDecoder, DamagedRecord> {
+    rows.decode(number(row, from), number(row, from + 1), row.get(from + 2), row.get(from + 3))
 }
 
 pub(super) const THREAD_COLUMNS: &str = "thread.id, tenant, name, parallel, created_at, head, head_at, deleted_at, \
@@ -141,9 +143,11 @@ pub(super) fn run_of_row_alone(row: &Row) -> PgResult<RunHead> {
         trimmed: row.get(12),
         owner: None,
         stored_status: head.state.status,
+        stored_interactions: (head.summary.interactions.len(), head.state.interactions.len()),
         stored_lease: (lease, number(row, 16)),
         head,
         producers: HashMap::new(),
+        lookups: HistoryCache::default(),
         new: false,
         dirty: false,
         snapshot_dirty: false,
@@ -185,7 +189,7 @@ pub(super) fn load_producers(
 pub(super) fn producer_of_row(row: &Row, from: usize) -> PgResult<(String, ProducerHead)> {
     let state = serde_json::from_str(row.get(from + 3))?;
     let (epoch, next) = (number(row, from + 1), number(row, from + 2));
-    Ok((row.get(from), ProducerHead { epoch, next, state, dirty: false, snapshot_dirty: false }))
+    Ok((row.get(from), ProducerHead { epoch, next, state, ..ProducerHead::default() }))
 }
 
 #[cfg(test)]

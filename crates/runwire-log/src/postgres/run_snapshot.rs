@@ -14,7 +14,7 @@ use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, decod
 
 /// The version of the encoding: a change of the encoding increments it. After the first release old versions must be
 /// read, too. A test of the cluster pins it.
-const VERSION: u8 = 3;
+const VERSION: u8 = 5;
 
 /// The snapshot of a run in the row of its thread.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl RunSnapshot {
         for ProducerSnapshot { name, epoch, next, state } in &self.producers {
             let state = serde_json::from_str(state)?;
             let snapshot_run =
-                ProducerHead { epoch: *epoch, next: *next, state, dirty: true, snapshot_dirty: false };
+                ProducerHead { epoch: *epoch, next: *next, state, dirty: true, ..ProducerHead::default() };
             producers.insert(name.clone(), snapshot_run);
         }
         Ok(())
@@ -107,7 +107,7 @@ mod tests {
         (run.last_seq, run.head.summary.records, run.head.summary.events) = (300, 300, 301);
         run.head.state.status = Status::Running;
         let state = ProducerState { decoder: Some(Decoder::new(Dialect::Loom)), ..ProducerState::default() };
-        let producer = ProducerHead { epoch: 3, next: 200, state, dirty: true, snapshot_dirty: true };
+        let producer = ProducerHead { epoch: 3, next: 200, state, dirty: true, ..ProducerHead::default() };
         run.producers.insert("p".to_owned(), producer);
         let quiet = ProducerHead { dirty: false, ..ProducerHead::default() };
         run.producers.insert("written".to_owned(), quiet);

@@ -1,4 +1,4 @@
-//! The tables of a Postgres store, and their migrations.
+//! The tables of a Postgres store.
 //!
 //! A commit adds one row of `chunk` for each thread: all its records for that thread. The row of a thread has its
 //! head, and a writer of the thread has locked it.
@@ -8,17 +8,22 @@ use super::open::PgOpenError;
 use crate::Migrated;
 use crate::txn::mint;
 
-/// The migrations; the version of a store is the number of those it has.
-const MIGRATIONS: &[&str] = &["
--- One row. Its version is in it from before the first migration.
--- Distinguishes this life of the store from others: it changes when a backup is restored.
-ALTER TABLE store ADD COLUMN generation text;
--- The last known identity: database, table, server and timeline.
-ALTER TABLE store ADD COLUMN history text;
--- Time of the last heartbeat of any node.
-ALTER TABLE store ADD COLUMN alive_at bigint NOT NULL DEFAULT 0;
--- Until when no gap between heartbeats is possible: before that, leases expire normally.
-ALTER TABLE store ADD COLUMN alive_until bigint NOT NULL DEFAULT 0;
+/// The version of the layout. Until the first release there is one: a store of another is refused.
+pub(super) const VERSION: u32 = 4;
+
+const TABLES: &str = "
+-- One row.
+CREATE TABLE store (
+    version     integer NOT NULL,
+    -- Distinguishes this life of the store from others: it changes when a backup is restored.
+    generation  text,
+    -- The last known identity: database, table, server and timeline.
+    history     text,
+    -- Time of the last heartbeat of any node.
+    alive_at    bigint  NOT NULL DEFAULT 0,
+    -- Until when no gap between heartbeats is possible: before that, leases expire normally.
+    alive_until bigint  NOT NULL DEFAULT 0
+);
 
 CREATE TABLE node (
     id         text   PRIMARY KEY,
@@ -34,7 +39,7 @@ CREATE TABLE node (
 CREATE SEQUENCE thread_id;
 CREATE SEQUENCE run_id;
 
--- ReadStore that change with every commit have queue_bytes beside them, so that no index need know of it.
+-- Rows that change with every commit leave space on their page, so that no index is touched.
 CREATE TABLE thread (
     id         bigint  PRIMARY KEY,
     tenant     text    NOT NULL,
@@ -52,6 +57,9 @@ CREATE TABLE thread (
     deleted_at bigint,
     -- Whether rows of it are to be removed: it is deleted, or was trimmed.
     unpurged   boolean NOT NULL DEFAULT false,
+    -- The run whose own rows are stale, and its snapshot: see run_snapshot.rs.
+    snapshot_run bigint,
+    snapshot   bytea,
     UNIQUE (tenant, name)
 ) WITH (fillfactor = 70);
 CREATE INDEX thread_unpurged ON thread (id) WHERE unpurged;
@@ -114,6 +122,8 @@ CREATE TABLE chunk (
     thread bigint NOT NULL,
     first  bigint NOT NULL,
     last   bigint NOT NULL,
+    -- CRC-32 of thread, first, last and body.
+    checksum bigint NOT NULL,
     -- The records from first to last, one after the other: see record.rs.
     body   bytea  NOT NULL,
     PRIMARY KEY (thread, last)
@@ -160,43 +170,37 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_due ON outbox (subscriber, due, id);
 CREATE INDEX outbox_of_run ON outbox (run);
-", "
--- The run whose own rows are stale, and its snapshot: see run_snapshot.rs.
-ALTER TABLE thread ADD COLUMN snapshot_run bigint;
-ALTER TABLE thread ADD COLUMN snapshot bytea;
-"];
+";
 
 /// The revision of the translation that new runs are pinned to.
 pub(super) const REVISION: i32 = 1;
 
-/// Advisory lock: only one node migrates at a time. The number is unique to Runwire.
-const MIGRATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
+/// Advisory lock: only one node creates the tables. The number is unique to Runwire.
+const CREATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
 
-/// Migrates a store to the newest version, and returns the versions before and after.
+/// Makes the tables of an empty store, and returns the versions before and after.
 pub(super) fn migrate(connection: &PgConnection) -> Result<Migrated, PgOpenError> {
     // A user who may not create tables may use them, and nobody waits if there is nothing to do.
-    let found = version(connection)?;
-    if found >= newest() {
-        return Ok(Migrated { from: found, to: found });
-    }
-    connection.run("BEGIN")?;
-    connection.run(MIGRATING)?;
-    let found = version(connection)?;
+    let mut found = version(connection)?;
     if found == 0 {
-        refuse_others(connection)?;
+        connection.run("BEGIN")?;
+        connection.run(CREATING)?;
+        found = version(connection)?;
+        if found == 0 {
+            refuse_others(connection)?;
+            connection.run(TABLES)?;
+            let sql = "INSERT INTO store (version, generation) VALUES ($1, $2)";
+            connection.execute(sql, &[&(VERSION as i32), &mint()])?;
+            connection.run("COMMIT")?;
+            return Ok(Migrated { from: 0, to: VERSION });
+        }
+        connection.run("COMMIT")?;
     }
-    connection.run("CREATE TABLE IF NOT EXISTS store (version integer NOT NULL)")?;
-    for step in MIGRATIONS.iter().skip(found as usize) {
-        connection.run(step)?;
+    match found {
+        VERSION => Ok(Migrated { from: VERSION, to: VERSION }),
+        found if found < VERSION => Err(PgOpenError::Older { found, needed: VERSION }),
+        found => Err(PgOpenError::Newer { found, known: VERSION }),
     }
-    if found == 0 {
-        let sql = "INSERT INTO store (version, generation) VALUES ($1, $2)";
-        connection.execute(sql, &[&(newest() as i32), &mint()])?;
-    } else if found < newest() {
-        connection.execute("UPDATE store SET version = $1", &[&(newest() as i32)])?;
-    }
-    connection.run("COMMIT")?;
-    Ok(Migrated { from: found, to: found.max(newest()) })
 }
 
 /// Returns the version of a store; 0 is one without tables.
@@ -221,7 +225,7 @@ fn refuse_others(connection: &PgConnection) -> Result<(), PgOpenError> {
                WHERE nspname = current_schema() AND relname = ANY($1) \
                UNION SELECT typname FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace \
                WHERE nspname = current_schema() AND typname = ANY($1) ORDER BY 1";
-    let names: Vec<&str> = MIGRATIONS.iter().flat_map(|step| made_by(step)).collect();
+    let names: Vec<&str> = table_names().collect();
     let found = connection.query(sql, &[&names])?;
     let found: Vec<&str> = found.iter().map(|row| row.get(0)).collect();
     match found.is_empty() {
@@ -230,14 +234,9 @@ fn refuse_others(connection: &PgConnection) -> Result<(), PgOpenError> {
     }
 }
 
-/// Lists the tables, sequences and indexes that a migration creates.
-fn made_by(step: &str) -> impl Iterator<Item = &str> {
-    step.lines().filter_map(|line| line.strip_prefix("CREATE ")?.split([' ', ';']).nth(1))
-}
-
-/// Returns the newest version.
-pub(super) fn newest() -> u32 {
-    MIGRATIONS.len() as u32
+/// Lists the tables, sequences and indexes of a store.
+fn table_names() -> impl Iterator<Item = &'static str> {
+    TABLES.lines().filter_map(|line| line.strip_prefix("CREATE ")?.split([' ', ';']).nth(1))
 }
 
 #[cfg(test)]
@@ -245,11 +244,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_a_step_makes_is_known_by_name() {
-        let names: Vec<_> = MIGRATIONS.iter().flat_map(|step| made_by(step)).collect();
-        for name in ["node", "thread_id", "thread", "thread_unpurged", "run", "chunk", "outbox_of_run"] {
+    fn all_that_a_store_has_is_known_by_name() {
+        let names: Vec<_> = table_names().collect();
+        for name in
+            ["store", "node", "thread_id", "thread", "thread_unpurged", "run", "chunk", "outbox_of_run"]
+        {
             assert!(names.contains(&name), "{name} is not among {names:?}");
         }
-        assert_eq!(names.len(), MIGRATIONS.concat().matches("CREATE ").count());
+        assert_eq!(names.len(), TABLES.matches("CREATE ").count());
     }
 }

@@ -3,22 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
 
 use super::PgOpenError;
 use super::address::PgAddress;
-use super::connection::PgConnection;
 use super::error::PgResult;
 use super::reader::PgReader;
-use super::rows::{number, to_i64};
+use super::rows::{decode_row, number, optional_number, to_i64};
 use super::txn_store::RunNames;
 use crate::cluster::{HeadChange, RecordsAfter, StoreProbe, TailFeeder, TailOptions, ThreadLocation};
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::record::{DecodedRecord, RecordDecoder, StoredRecord};
+use crate::record::{DecodedRecord, RecordDecoder, RecordRows, StoredRecord};
 
 /// Starts the tasks that fill the tails of this node, on the current runtime.
 pub(super) fn follow(
@@ -28,9 +26,7 @@ pub(super) fn follow(
 ) -> Result<TailFeeder, PgOpenError> {
     let runtime = Handle::try_current().map_err(|error| PgOpenError::Unusable(error.to_string()))?;
     let address = address.clone();
-    let opener = move || -> Result<Box<dyn StoreProbe>, LogError> {
-        Ok(Box::new(PgReader::new(PgConnection::open(&address)?)))
-    };
+    let opener = move || -> Result<Box<dyn StoreProbe>, LogError> { Ok(Box::new(PgReader::open(&address)?)) };
     Ok(TailFeeder::open(&runtime, tail, generation, Arc::new(opener))?)
 }
 
@@ -96,14 +92,14 @@ impl PgReader {
     fn chunks_after(&self, after: &[(i64, u64)]) -> PgResult<HashMap<i64, Chunks>> {
         let known: HashMap<i64, u64> = after.iter().copied().collect();
         let (threads, lasts) = columns(after);
-        let sql = "SELECT thread.id, thread.head, thread.deleted_at IS NOT NULL, chunk.body, \
-                   chunk.last IS NULL \
+        let sql = "SELECT thread.id, thread.head, thread.deleted_at IS NOT NULL, \
+                   chunk.first, chunk.last, chunk.checksum, chunk.body \
                    FROM unnest($1::bigint[], $2::bigint[]) AS known (id, last) JOIN thread USING (id) \
-                   LEFT JOIN LATERAL (SELECT last, \
+                   LEFT JOIN LATERAL (SELECT first, last, checksum, \
                    CASE WHEN bytes <= $4::bigint AND place <= $3::bigint THEN body END AS body FROM (\
-                   SELECT last, body, sum(octet_length(body)) OVER (ORDER BY last) AS bytes, \
+                   SELECT first, last, checksum, body, sum(octet_length(body)) OVER (ORDER BY last) AS bytes, \
                    row_number() OVER (ORDER BY last) AS place FROM (\
-                   SELECT last, body FROM chunk WHERE chunk.thread = known.id AND chunk.last > known.last \
+                   SELECT first, last, checksum, body FROM chunk WHERE chunk.thread = known.id AND chunk.last > known.last \
                    ORDER BY last LIMIT $3::bigint + 1) AS found) AS counted) AS chunk ON true \
                    ORDER BY thread.id, chunk.last";
         let (most, bytes) = (limits::POLL_COMMITS as i64, limits::PAGE_BYTES as i64);
@@ -112,12 +108,13 @@ impl PgReader {
             let thread: i64 = row.get(0);
             let new = || Chunks { head: number(&row, 1), deleted: row.get(2), records: Some(Vec::new()) };
             let chunks = found.entry(thread).or_insert_with(new);
-            if row.get::<_, bool>(4) {
+            if optional_number(&row, 4).is_none() {
                 continue;
             }
-            let body = row.get::<_, Option<Vec<u8>>>(3);
+            let has_body = row.get::<_, Option<&[u8]>>(6).is_some();
             let after = known.get(&thread).copied().unwrap_or(0);
-            let read = body.and_then(|body| read_all(body, after));
+            let chunk = has_body.then(|| decode_row(&mut RecordRows::of(thread), &row, 3).ok()).flatten();
+            let read = chunk.and_then(|chunk| read_all(chunk, after));
             match (&mut chunks.records, read) {
                 (Some(records), Some(read)) => records.extend(read),
                 (records, _) => *records = None,
@@ -146,8 +143,7 @@ fn columns(pairs: &[(i64, u64)]) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// Decodes the records of a chunk after a `seq`; returns `None` if one is damaged.
-fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<DecodedRecord>> {
-    let mut records = RecordDecoder::new(Bytes::from(body));
+fn read_all(mut records: RecordDecoder, after: u64) -> Option<Vec<DecodedRecord>> {
     let mut read = Vec::new();
     while let Some(record) = records.next(after).ok()? {
         read.push(record);

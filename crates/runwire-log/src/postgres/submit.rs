@@ -1,34 +1,34 @@
 //! Submits commands to a writer: waits for the byte semaphore, for a slot in its queue, and for its reply.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use runwire_model::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
 use super::PostgresLog;
-use super::commit::QueuedCommand;
+use super::commit::{QueuedCommand, Ticket};
+use super::reader::PgReader;
+use super::txn_store::now;
 use super::writer::PgWriterMessage;
-use super::writer_pool::{QUEUE_TIMEOUT, refused};
 use crate::error::LogError;
-use crate::limits;
+use crate::info::RunInfo;
+use crate::store::{ReadScope, StoreHandle, TrimCommand};
 use crate::txn::{LogCommand, Pending};
+use crate::writer_queue::{QUEUE_TIMEOUT, refused};
 
-impl PostgresLog {
-    /// Submits a command, and waits for its reply.
-    pub(super) async fn submit<C, T: Send + 'static>(
+impl StoreHandle for PostgresLog {
+    type Reader = PgReader;
+
+    async fn submit<C: Send, T: Send + 'static>(
         &self,
         request: C,
-        command: impl FnOnce(Pending<C, T>) -> LogCommand,
+        command: impl FnOnce(Pending<C, T>) -> LogCommand + Send,
     ) -> Result<T, LogError> {
         let (since, (reply, mut answer)) = (Instant::now(), oneshot::channel());
         let command = command(Pending::new(request, reply));
-        let bytes = u32::try_from(command.bytes().min(limits::WRITER_QUEUE_BYTES)).unwrap_or(u32::MAX);
         let until = tokio::time::Instant::from_std(since + QUEUE_TIMEOUT);
-        let queue_bytes = timeout_at(until, self.queue_bytes.clone().acquire_many_owned(bytes)).await;
-        let queue_bytes = queue_bytes.map_err(|_| refused("too many bytes wait for the store"))?;
-        let queue_bytes = queue_bytes.map_err(|_| refused("the store was closed"))?;
+        let queue_bytes = self.queue_bytes.acquire(&command, until).await?;
         let ticket = Ticket::default();
         let request = |command, assignment| {
             Box::new(QueuedCommand::new(command, since, ticket.clone(), (queue_bytes, assignment)))
@@ -48,15 +48,25 @@ impl PostgresLog {
         };
         answered.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
     }
-}
 
-/// The right to decide a command: the writer takes it to execute the command, or the caller to give up.
-#[derive(Clone, Default)]
-pub(super) struct Ticket(Arc<AtomicBool>);
+    /// Every commit is in the tables, so any snapshot has it.
+    async fn read_in<T: Send + 'static>(
+        &self,
+        _scope: ReadScope,
+        read: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        self.reading(read).await
+    }
 
-impl Ticket {
-    /// Takes the ticket; returns whether it was free.
-    pub(super) fn take(&self) -> bool {
-        !self.0.swap(true, Ordering::Relaxed)
+    fn assign_run(&self, tenant: &str, run: &RunInfo) {
+        self.writers.assign_like_thread(tenant, run);
+    }
+
+    async fn now(&self) -> Result<Timestamp, LogError> {
+        self.using(|reader| Ok(now(&reader.connection)?)).await
+    }
+
+    async fn trim_thread(&self, trim: TrimCommand) -> Result<usize, LogError> {
+        self.using(move |reader| Ok(reader.trim(&trim)?)).await
     }
 }

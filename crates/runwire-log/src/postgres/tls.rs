@@ -1,10 +1,7 @@
 //! TLS for connections to Postgres.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,9 +9,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
-use tokio_rustls::{Connect, TlsConnector, client};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How the server's certificate is verified. Without a file, by the system's roots.
 pub(super) enum ServerVerification {
@@ -26,25 +21,15 @@ pub(super) enum ServerVerification {
     Full(Option<PathBuf>),
 }
 
-/// Makes TLS connections.
-#[derive(Clone)]
-pub(super) struct Tls {
-    /// `None` if the address disables TLS.
-    config: Option<Arc<ClientConfig>>,
-}
-
-impl Tls {
-    pub(super) fn new(wanted: bool, trust: &ServerVerification) -> Result<Self, String> {
-        if !wanted {
-            return Ok(Self { config: None });
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = verifier(trust, &provider)?;
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.map_err(|error| error.to_string())?;
-        let config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
-        Ok(Self { config: Some(Arc::new(config)) })
-    }
+/// Creates what makes TLS connections; where TLS is not wanted, it is never asked.
+pub(super) fn connector(wanted: bool, trust: &ServerVerification) -> Result<MakeRustlsConnect, String> {
+    let trust = if wanted { trust } else { &ServerVerification::None };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = verifier(trust, &provider)?;
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?;
+    let config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
 }
 
 fn verifier(
@@ -128,72 +113,5 @@ impl ServerCertVerifier for Lenient {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
-    type Stream = Secured<S>;
-    type TlsConnect = Handshake;
-    type Error = io::Error;
-
-    fn make_tls_connect(&mut self, host: &str) -> io::Result<Handshake> {
-        // Without TLS the name is not used; it may be the path of a socket.
-        let Some(config) = &self.config else { return Ok(Handshake(None)) };
-        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other);
-        Ok(Handshake(Some((TlsConnector::from(config.clone()), name))))
-    }
-}
-
-/// A pending handshake; `None` if TLS is disabled.
-pub(super) struct Handshake(Option<(TlsConnector, io::Result<ServerName<'static>>)>);
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
-    type Stream = Secured<S>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Secured<S>>> + Send>>;
-
-    fn connect(self, stream: S) -> Self::Future {
-        Box::pin(async move {
-            let (connector, name) = self.0.ok_or_else(|| io::Error::other("TLS is not wanted"))?;
-            let connecting: Connect<S> = connector.connect(name?, stream);
-            Ok(Secured(connecting.await?))
-        })
-    }
-}
-
-/// A TLS stream.
-pub(super) struct Secured<S>(client::TlsStream<S>);
-
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Secured<S> {
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Secured<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, into)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Secured<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }

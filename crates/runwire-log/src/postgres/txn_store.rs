@@ -5,19 +5,18 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use runwire_model::Timestamp;
 
 use super::address::PgAddress;
 use super::connection::{Params, PgConnection};
 use super::error::{PgError, PgResult};
 use super::head_cache::{HeadCache, RunLocation};
-use super::rows::{load_run, load_thread, to_i64};
+use super::rows::{decode_row, load_run, load_thread, to_i64};
 use super::store_clock::{SentAt, StoreClock};
-use super::unreadable_runs::UnreadableRuns;
 use crate::key::{RunKey, ThreadKey};
-use crate::record::{RecordDecoder, StoredRecord};
+use crate::record::{RecordRows, StoredRecord, Wanted, visit_chunk};
 use crate::txn::{BaseState, Heads, RunHead, ThreadHead, TxnStore};
+use crate::unreadable_runs::UnreadableRuns;
 
 /// The store of one writer, and the state of its current transaction.
 pub(super) struct PgTxnStore {
@@ -26,7 +25,7 @@ pub(super) struct PgTxnStore {
     pub(super) cache: RefCell<HeadCache>,
     /// An estimate of the store's clock.
     pub(super) clock: Option<StoreClock>,
-    /// Whether the transaction is optimistic, so that nothing is locked yet: see optimistic.rs. Records may be read,
+    /// Whether the transaction is optimistic, so that nothing is locked yet: see commit/optimistic.rs. Records may be read,
     /// but no head.
     pub(super) is_optimistic: bool,
     /// Threads that the transaction has locked, or will lock, with their versions.
@@ -42,7 +41,7 @@ pub(super) struct PgTxnStore {
     pub(super) wanted: Cell<Option<i64>>,
     names: RefCell<RunNames>,
     /// Runs with an expired lease that cannot be read.
-    unreadable: RefCell<UnreadableRuns>,
+    unreadable: Arc<UnreadableRuns>,
     /// Reserved numbers for new rows.
     pub(super) threads: VecDeque<i64>,
     pub(super) runs: VecDeque<i64>,
@@ -66,7 +65,7 @@ impl PgTxnStore {
             saw_absence: Cell::new(false),
             wanted: Cell::new(None),
             names: RefCell::default(),
-            unreadable: RefCell::default(),
+            unreadable: address.unreadable.clone(),
             threads: VecDeque::new(),
             runs: VecDeque::new(),
         })
@@ -284,10 +283,11 @@ impl TxnStore for PgTxnStore {
         &self,
         thread: i64,
         after: u64,
+        wanted: Wanted<'_>,
         show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
-    ) -> PgResult<()> {
+    ) -> PgResult<u64> {
         let mut names = self.names.borrow_mut();
-        visit(&self.connection, &mut names, thread, after, &mut |stored| show(&stored))
+        visit(&self.connection, &mut names, thread, after, wanted, &mut |stored| show(&stored))
     }
 
     fn expired_leases(&self, now: Timestamp) -> PgResult<Vec<i64>> {
@@ -298,7 +298,7 @@ impl TxnStore for PgTxnStore {
                    WHERE run.lease > 0 AND run.lease_until <= $1 \
                    AND EXISTS (SELECT 1 FROM store WHERE alive_until > $1) AND run.id <> ALL($3) \
                    ORDER BY run.lease_until LIMIT $2 FOR UPDATE OF thread SKIP LOCKED";
-        let due = self.connection.query(sql, &[&to_i64(now.0), &DUE, &self.unreadable.borrow_mut().ids()])?;
+        let due = self.connection.query(sql, &[&to_i64(now.0), &DUE, &self.unreadable.ids()])?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
@@ -325,7 +325,7 @@ impl TxnStore for PgTxnStore {
 
     fn skip_unreadable(&self, run: i64, failure: &PgError) {
         if failure.is_permanent() {
-            self.unreadable.borrow_mut().insert(run, failure);
+            self.unreadable.insert(run, failure);
         }
     }
 
@@ -348,41 +348,42 @@ const NAMES: usize = 4096;
 /// Rows of records that one query reads.
 const ROWS: i64 = 32;
 
-/// Calls `show` with the stored records of a thread after a `seq`, until it breaks.
+/// Calls `show` with the wanted records of a thread after a `seq`, until it breaks; returns how many were looked at.
 pub(super) fn visit(
     connection: &PgConnection,
     names: &mut RunNames,
     thread: i64,
     after: u64,
+    wanted: Wanted<'_>,
     show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
-) -> PgResult<()> {
-    let sql = "SELECT last, body FROM chunk WHERE thread = $1 AND last > $2 ORDER BY last LIMIT $3";
-    let mut from = to_i64(after);
+) -> PgResult<u64> {
+    let sql = "SELECT first, last, checksum, body FROM chunk WHERE thread = $1 AND last > $2 \
+               ORDER BY last LIMIT $3";
+    let mut name_of = |run: u64| name_of(connection, names, run);
+    let (mut from, mut verified, mut scanned) = (to_i64(after), RecordRows::of(thread), 0);
     loop {
         let rows = connection.query(sql, &[&thread, &from, &ROWS])?;
         for row in &rows {
-            from = row.get(0);
-            let mut records = RecordDecoder::new(Bytes::from(row.get::<_, Vec<u8>>(1)));
-            while let Some(read) = records.next(after)? {
-                let run = match names.get(&read.run) {
-                    Some(name) => name.clone(),
-                    None => {
-                        let row =
-                            connection.one("SELECT name FROM run WHERE id = $1", &[&to_i64(read.run)])?;
-                        if names.len() >= NAMES {
-                            names.clear();
-                        }
-                        names.entry(read.run).or_insert_with(|| row.get::<_, &str>(0).into()).clone()
-                    }
-                };
-                let stored = StoredRecord { run, record: read.record, name: read.name, frame: read.frame };
-                if show(stored).is_break() {
-                    return Ok(());
-                }
+            from = row.get(1);
+            let chunk = decode_row(&mut verified, row, 0)?;
+            if visit_chunk(chunk, after, wanted, &mut scanned, &mut name_of, show)?.is_break() {
+                return Ok(scanned);
             }
         }
         if (rows.len() as i64) < ROWS {
-            return Ok(());
+            return Ok(scanned);
         }
     }
+}
+
+/// Returns the name of a run.
+fn name_of(connection: &PgConnection, names: &mut RunNames, run: u64) -> PgResult<Arc<str>> {
+    if let Some(name) = names.get(&run) {
+        return Ok(name.clone());
+    }
+    let row = connection.one("SELECT name FROM run WHERE id = $1", &[&to_i64(run)])?;
+    if names.len() >= NAMES {
+        names.clear();
+    }
+    Ok(names.entry(run).or_insert_with(|| row.get::<_, &str>(0).into()).clone())
 }

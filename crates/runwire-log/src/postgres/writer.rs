@@ -1,6 +1,6 @@
 //! A writer thread: takes all queued commands as a group, and commits it.
 //!
-//! While a commit is in flight, commands queue up; the next group takes them all. `commit.rs` handles conflicts and
+//! While a commit is in flight, commands queue up; the next group takes them all. `commit/` handles conflicts and
 //! outages.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::address::PgAddress;
-use super::commit::QueuedCommand;
+use super::commit::{Committed, QueuedCommand};
 use super::connection::Params;
 use super::error::PgResult;
 use super::rows::to_i64;
@@ -20,7 +20,7 @@ use crate::key::RunKey;
 use crate::outbox::Subscriber;
 use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
-use crate::txn::{Lease, RunHead, Txn};
+use crate::txn::{CommandReply, Lease, RunHead, Txn};
 use crate::{ReadFormat, limits};
 
 /// A message to a writer.
@@ -82,7 +82,7 @@ pub(super) struct PgWriter {
     pub(super) outage: Option<String>,
     /// Number of commits that still lock first, because other nodes write to the same threads.
     pub(super) pessimistic_commits: u32,
-    /// Commands whose threads other nodes had locked: see defer.rs.
+    /// Commands whose threads other nodes had locked: see commit/locked.rs.
     pub(super) deferred: Vec<QueuedCommand>,
 }
 
@@ -165,7 +165,7 @@ impl PgWriter {
 
     /// Counts a commit.
     fn count(&self, took: Duration) {
-        let mut counts = CommitCounts::default();
+        let mut counts = CommitCounts { scanned: self.txn.scanned.take(), ..CommitCounts::default() };
         for (_, stored) in self.txn.batch.records.values().flat_map(|pending| &pending.records) {
             counts.records += 1;
             counts.events += stored.record.entries.len() as u64;
@@ -175,7 +175,7 @@ impl PgWriter {
     }
 
     /// Shows a commit to readers, then replies to the callers.
-    pub(super) fn release(&mut self, requests: Vec<QueuedCommand>, took: Duration) {
+    pub(super) fn release(&mut self, requests: Vec<QueuedCommand>, _proof: Committed, took: Duration) {
         self.count(took);
         let followed = &self.listeners.followed;
         let pending = &self.txn.batch.records;
@@ -194,8 +194,6 @@ impl PgWriter {
         if !self.txn.batch.outbox.is_empty() {
             self.listeners.outbox_changed.send_replace(());
         }
-        for request in requests {
-            request.command.into_reply()();
-        }
+        CommandReply::send_all(requests.into_iter().map(|request| request.command.into_reply()));
     }
 }

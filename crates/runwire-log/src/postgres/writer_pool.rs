@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
@@ -22,13 +21,7 @@ use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::outbox::Subscriber;
 use crate::txn::LogCommand;
-
-/// How long a command may wait in the queue.
-pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
-
-pub(super) fn refused(why: &str) -> LogError {
-    LogError::Unavailable(format!("{why}; nothing was written"))
-}
+use crate::writer_queue::{QUEUE_TIMEOUT, refused};
 
 pub(super) struct WriterPool {
     queues: Vec<mpsc::Sender<PgWriterMessage>>,

@@ -8,7 +8,7 @@ use crate::error::LogError;
 use crate::info::RunSpan;
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::record::StoredRecord;
+use crate::record::{StoredRecord, Wanted};
 use crate::transfer::{
     ExportPage, ExportRequest, TransferItem, TransferProducer, TransferRoute, TransferRun, TransferState,
     TransferThread, TrimmedRun,
@@ -123,7 +123,7 @@ fn records(
     to: u64,
 ) -> Result<(Vec<Arc<StoredRecord>>, bool), LogError> {
     let (mut records, mut bytes, mut full) = (Vec::new(), 0, false);
-    store.visit(thread, after, &mut |stored| {
+    store.visit(thread, after, Wanted::default(), &mut |stored| {
         if stored.record.seq > to {
             return ControlFlow::Break(());
         }

@@ -7,6 +7,7 @@ use crate::error::LogError;
 use crate::interaction::{InboxCursor, Interaction, InteractionPage, InteractionQuery};
 use crate::key::RunKey;
 use crate::limits;
+use crate::sql;
 use crate::txn::{RecordSearch, question_in, resolution_in};
 
 /// The row of an open interaction.
@@ -37,7 +38,7 @@ pub(crate) fn interactions(
     let mut page = InteractionPage::default();
     let mut bytes = 0;
     let mut last = None;
-    for row in store.inbox_rows(query)? {
+    for row in sql::inbox_rows(store.sql(), query).map_err(Into::into)? {
         if page.interactions.len() == query.limit || bytes >= limits::INBOX_BYTES {
             page.next = last;
             break;
@@ -46,7 +47,7 @@ pub(crate) fn interactions(
         let search = RecordSearch { run: &row.run, first_seq: None, known: Some(row.seq) };
         let mut read = Ok(());
         let found = search.find(
-            |after, show| read = store.visit(row.thread, after, &mut |stored| show(&stored)),
+            |after, wanted, show| read = store.visit(row.thread, after, wanted, &mut |stored| show(&stored)),
             |body, at| question_in(body, &row.name, at),
         );
         read?;
@@ -81,7 +82,7 @@ pub(crate) fn interaction(
     let search = |known| RecordSearch { run: &run.run_id, first_seq: run.first_seq, known };
     let mut read = Ok(());
     let question = search(asked.asked_seq).find(
-        |after, show| read = store.visit(thread.id, after, &mut |stored| show(&stored)),
+        |after, wanted, show| read = store.visit(thread.id, after, wanted, &mut |stored| show(&stored)),
         |body, at| question_in(body, id, at),
     );
     read?;
@@ -89,7 +90,7 @@ pub(crate) fn interaction(
     let answer = match asked.is_open() {
         true => None,
         false => search(asked.settled_seq).find(
-            |after, show| read = store.visit(thread.id, after, &mut |stored| show(&stored)),
+            |after, wanted, show| read = store.visit(thread.id, after, wanted, &mut |stored| show(&stored)),
             |body, at| resolution_in(body, id, at),
         ),
     };

@@ -1,5 +1,6 @@
 //! Queries on a store's rows, the same for every store: pages, messages and state, the inbox, exports.
 
+mod before;
 mod export;
 mod inbox;
 
@@ -8,18 +9,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use runwire_model::Timestamp;
-use runwire_model::record::Record;
-use runwire_model::window::Window;
 
+pub(crate) use before::before;
 pub(crate) use export::export;
 pub(crate) use inbox::{InboxRow, interaction, interactions};
 
 use crate::error::LogError;
-use crate::info::{RunInfo, RunSpan, ThreadInfo};
-use crate::interaction::InteractionQuery;
+use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
-use crate::record::StoredRecord;
+use crate::record::{StoredRecord, Wanted};
+use crate::sql::{LoadedRun, Sql, Value};
 use crate::txn::{BaseState, ProducerHead, RunHead};
+use crate::unreadable_runs::UnreadableRuns;
 use crate::{RecordPage, limits};
 
 /// The row of a thread.
@@ -85,6 +86,15 @@ impl ProducerScope {
 
 /// What queries need of a store. All lookups see one snapshot.
 pub(crate) trait ReadStore {
+    /// Its connection.
+    type Sql: Sql;
+
+    /// Returns the connection, for statements that all stores share.
+    fn sql(&self) -> &Self::Sql;
+
+    /// Returns the runs that could not be read.
+    fn unreadable(&self) -> &UnreadableRuns;
+
     /// Returns the row of a thread that is not deleted.
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;
 
@@ -97,19 +107,48 @@ pub(crate) trait ReadStore {
     /// Returns the ranges of a thread's runs, in the order they began.
     fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError>;
 
-    /// Calls `show` with the records of a thread after a `seq`, in order, until it breaks.
+    /// Calls `show` with the wanted records of a thread after a `seq`, in order, until it breaks.
     fn visit(
         &mut self,
         thread: i64,
         after: u64,
+        wanted: Wanted<'_>,
         show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
 
     /// Returns runs of a thread in the order they began, those without a record first.
-    fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError>;
+    fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError> {
+        let (filter, values): (&str, Vec<Value<'_>>) = match which {
+            RunSelector::Named(name) => ("run.name = ?2", vec![thread.into(), name.into()]),
+            RunSelector::Numbered(id) => ("run.id = ?2", vec![thread.into(), id.into()]),
+            RunSelector::Begun { from, to } => {
+                ("run.first_seq BETWEEN ?2 AND ?3", vec![thread.into(), from.into(), to.into()])
+            }
+            RunSelector::Trimmed => ("run.trimmed", vec![thread.into()]),
+            RunSelector::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![thread.into()]),
+        };
+        let filter = format!("run.thread = ?1 AND {filter} ORDER BY run.first_seq NULLS FIRST, run.id");
+        let runs = self.sql().run_heads("", &filter, &values).map_err(Into::into)?;
+        let head = |run: LoadedRun<<Self::Sql as Sql>::Error>| match run {
+            LoadedRun::Head(mut run) => {
+                self.update_run(&mut run)?;
+                Ok(*run)
+            }
+            LoadedRun::Damaged { failure, .. } => Err(failure.into()),
+        };
+        runs.into_iter().map(head).collect()
+    }
+
+    /// Applies what is committed of a run and not in its row, where a store has that.
+    fn update_run(&self, _run: &mut RunHead) -> Result<(), LogError> {
+        Ok(())
+    }
 
     /// Returns the run that began last before a `seq`.
-    fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError>;
+    fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError> {
+        let sql = "SELECT id FROM run WHERE thread = ?1 AND first_seq < ?2 ORDER BY first_seq DESC LIMIT 1";
+        self.sql().row(sql, &[thread.into(), seq.into()], |row| row.int(0)).map_err(Into::into)
+    }
 
     /// Returns the greatest last `seq` of a thread's runs.
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
@@ -122,10 +161,38 @@ pub(crate) trait ReadStore {
     ) -> Result<HashMap<String, ProducerHead>, LogError>;
 
     /// Returns the name of a run.
-    fn run_name(&self, run: i64) -> Result<Option<String>, LogError>;
+    fn run_name(&self, run: i64) -> Result<Option<String>, LogError> {
+        let sql = "SELECT name FROM run WHERE id = ?1";
+        self.sql().row(sql, &[run.into()], |row| row.text(0)).map_err(Into::into)
+    }
+}
 
-    /// Lists open interactions, newest first, one more than the page has.
-    fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError>;
+/// Returns the position of a producer of a run.
+pub(crate) fn producer(
+    store: &impl ReadStore,
+    run: &RunKey,
+    name: &str,
+) -> Result<Option<ProducerInfo>, LogError> {
+    store.run_info(run)?;
+    let Some(owner) = store.sql().row_id("run", &run.tenant, &run.id).map_err(Into::into)? else {
+        return Ok(None);
+    };
+    Ok(store.producers_of(ProducerScope::Run, owner)?.get(name).map(ProducerInfo::of))
+}
+
+/// Returns the position of a producer of a thread.
+pub(crate) fn thread_producer(
+    store: &impl ReadStore,
+    thread: &ThreadKey,
+    name: &str,
+) -> Result<Option<ProducerInfo>, LogError> {
+    let owner = store.thread_row(thread)?.id;
+    Ok(store.producers_of(ProducerScope::Thread, owner)?.get(name).map(ProducerInfo::of))
+}
+
+/// Returns the ranges of a thread's runs, in the order they began.
+pub(crate) fn spans(store: &impl ReadStore, key: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
+    store.spans_of(store.thread_row(key)?.id)
 }
 
 /// Reads a page of the records after a `seq`, and returns whether there may be more.
@@ -138,35 +205,21 @@ pub(crate) fn page(
     row.check_cursor(after)?;
     let mut records = Vec::new();
     let mut bytes = 0;
-    store.visit(row.id, after, &mut |stored| {
+    let mut next = row.oldest.max(after.saturating_add(1));
+    let mut missing = None;
+    store.visit(row.id, after, Wanted::default(), &mut |stored| {
+        let seq = stored.record.seq;
+        if seq > next {
+            missing = Some(next);
+            return ControlFlow::Break(());
+        }
+        next = seq + 1;
         bytes += stored.weight();
         records.push(Arc::new(stored));
         if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok((RecordPage { records, head: row.head, oldest: row.oldest }, bytes >= limits::PAGE_BYTES))
-}
-
-/// Folds the thread's messages and state before a `seq`.
-pub(crate) fn before(store: &mut impl ReadStore, key: &ThreadKey, seq: u64) -> Result<Window, LogError> {
-    let row = store.thread_row(key)?;
-    let mut window = row.base()?.window();
-    let spans = store.spans_of(row.id)?;
-    for span in spans.iter().filter(|span| span.first_seq < seq) {
-        window.next_run(&span.run_id);
-        // Parallel runs are folded one after the other.
-        let end = seq.min(span.last_seq + 1);
-        store.visit(row.id, span.first_seq - 1, &mut |stored| {
-            if stored.record.seq >= end {
-                return ControlFlow::Break(());
-            }
-            if *stored.run == *span.run_id {
-                window.absorb(&stored.record);
-            }
-            ControlFlow::Continue(())
-        })?;
+    if let Some(missing) = missing {
+        return Err(LogError::Damaged(format!("record {missing} of thread {} is missing", key.id)));
     }
-    // A patch that did not apply hides the state only at its own record.
-    let (at, entries) = (Timestamp(0), Vec::new());
-    window.absorb(&Record { seq, at, source_time: None, dialect: None, entries });
-    Ok(window)
+    Ok((RecordPage { records, head: row.head, oldest: row.oldest }, bytes >= limits::PAGE_BYTES))
 }

@@ -5,20 +5,22 @@
 //! acknowledgements and readers. [`ConnectionSlot`] is where the writer gets the connection back:
 //! [`ConnectionSlot::begin`] waits for it, and begins the next transaction.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::writer::SqliteResult;
+use super::error::{SqliteError, SqliteResult};
+use super::unflushed::{Unflushed, UnflushedChanges};
 use crate::key::ThreadKey;
 use crate::record::StoredRecord;
 use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
+use crate::txn::CommandReply;
 
 /// The write connection: in a transaction, idle, or lent to the committer.
 pub(super) struct ConnectionSlot {
@@ -26,17 +28,24 @@ pub(super) struct ConnectionSlot {
     begun: OnceCell<Connection>,
     /// Set between two transactions.
     idle: RefCell<Option<Connection>>,
-    /// The channel that returns it, while the committer has it.
-    lent: RefCell<Option<Receiver<Returned>>>,
-    failed: RefCell<Option<rusqlite::Error>>,
+    /// The channel that returns it, while the committer has it, and since when it has it.
+    lent: RefCell<Option<(Receiver<Returned>, Instant)>>,
+    /// How long the committer had it the last time.
+    lent_for: Cell<Duration>,
+    failed: RefCell<Option<SqliteError>>,
 }
 
 type Returned = (Connection, SqliteResult<()>);
 
+/// Limits the time after which a writer that waits for a commit looks at its queue.
+const SHORTEST_WAIT: Duration = Duration::from_micros(100);
+const LONGEST_WAIT: Duration = Duration::from_millis(1);
+
 impl ConnectionSlot {
     pub(super) fn new(connection: Connection) -> Self {
         let idle = RefCell::new(Some(connection));
-        Self { begun: OnceCell::new(), idle, lent: RefCell::default(), failed: RefCell::default() }
+        let (lent, lent_for, failed) = (RefCell::default(), Cell::default(), RefCell::default());
+        Self { begun: OnceCell::new(), idle, lent, lent_for, failed }
     }
 
     /// Returns whether the committer has the connection, as far as the writer has checked.
@@ -44,9 +53,10 @@ impl ConnectionSlot {
         self.lent.borrow().is_some()
     }
 
-    /// Waits up to `timeout` for the connection.
-    pub(super) fn wait_for(&self, timeout: Duration) {
-        let returned = self.lent.borrow().as_ref().map(|lent| lent.recv_timeout(timeout));
+    /// Waits for the connection, for half of the time that the committer had it the last time.
+    pub(super) fn wait_a_while(&self) {
+        let timeout = (self.lent_for.get() / 2).clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        let returned = self.lent.borrow().as_ref().map(|(lent, _)| lent.recv_timeout(timeout));
         match returned {
             Some(Ok(returned)) => self.accept_returned(returned),
             Some(Err(RecvTimeoutError::Disconnected)) => panic_without_committer(),
@@ -56,8 +66,8 @@ impl ConnectionSlot {
 
     /// Waits until the connection is returned.
     pub(super) fn wait(&self) {
-        let lent = self.lent.take();
-        match lent.map(|lent| lent.recv()) {
+        let returned = self.lent.borrow().as_ref().map(|(lent, _)| lent.recv());
+        match returned {
             Some(Ok(returned)) => self.accept_returned(returned),
             Some(Err(_)) => panic_without_committer(),
             None => {}
@@ -65,14 +75,16 @@ impl ConnectionSlot {
     }
 
     fn accept_returned(&self, (connection, committed): Returned) {
-        self.lent.take();
+        if let Some((_, since)) = self.lent.take() {
+            self.lent_for.set(since.elapsed());
+        }
         if let Err(error) = committed {
             self.failed.replace(Some(error));
         }
         self.idle.replace(Some(connection));
     }
 
-    /// Returns the error of a failed commit, or of a transaction that could not begin.
+    /// Returns the error of a failed commit.
     pub(super) fn check(&self) -> SqliteResult<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -81,6 +93,7 @@ impl ConnectionSlot {
     pub(super) fn commit_now(&mut self) -> SqliteResult<()> {
         self.check()?;
         let Some(connection) = self.begun.take() else { return Ok(()) };
+        assert_in_transaction(&connection);
         connection.execute_batch("COMMIT")?;
         self.idle.replace(Some(connection));
         Ok(())
@@ -88,9 +101,17 @@ impl ConnectionSlot {
 
     /// Returns the connection, in a transaction: begins one if none is open, and waits for the committer before.
     ///
-    /// A transaction that cannot begin is reported by [`ConnectionSlot::check`].
-    pub(super) fn begin(&self) -> &Connection {
-        self.begun.get_or_init(|| self.start())
+    /// Nobody gets the connection outside of a transaction: a statement would commit by itself.
+    pub(super) fn begin(&self) -> SqliteResult<&Connection> {
+        let connection = match self.begun.get() {
+            Some(connection) => connection,
+            None => {
+                let connection = self.start()?;
+                self.begun.get_or_init(|| connection)
+            }
+        };
+        assert_in_transaction(connection);
+        Ok(connection)
     }
 
     /// Returns the idle connection, after everything is committed.
@@ -101,13 +122,16 @@ impl ConnectionSlot {
     /// Takes the connection to commit its transaction; returns `None` if none is open.
     pub(super) fn take(&mut self) -> Option<(Connection, Sender<Returned>)> {
         let connection = self.begun.take()?;
+        assert_in_transaction(&connection);
         let (out, returned) = channel();
-        self.lent.replace(Some(returned));
+        self.lent.replace(Some((returned, Instant::now())));
         Some((connection, out))
     }
 
-    fn start(&self) -> Connection {
+    fn start(&self) -> SqliteResult<Connection> {
         self.wait();
+        // What could not be committed is lost, and nothing may follow it.
+        self.check()?;
         let connection = self.idle.take().unwrap_or_else(|| unreachable!("the connection is idle or lent"));
         // Nothing has happened yet, so it is safe to wait for another program that holds the file.
         loop {
@@ -116,13 +140,18 @@ impl ConnectionSlot {
                     tracing::warn!("another program holds the store; writing waits for it");
                 }
                 Err(error) => {
-                    self.failed.borrow_mut().get_or_insert(error);
-                    return connection;
+                    self.idle.replace(Some(connection));
+                    return Err(error.into());
                 }
-                Ok(()) => return connection,
+                Ok(()) => return Ok(connection),
             }
         }
     }
+}
+
+/// Panics if statements would commit by themselves: SQLite ends a transaction on its own after some failures.
+fn assert_in_transaction(connection: &Connection) {
+    assert!(!connection.is_autocommit(), "the transaction has ended before its commit");
 }
 
 /// Panics: the committer has ended with the connection, so nothing can be written again. The watch on the writer's
@@ -136,17 +165,21 @@ pub(super) struct Release {
     pub(super) records: Vec<(ThreadKey, Vec<Arc<StoredRecord>>)>,
     /// Deleted threads, whose readers are notified.
     pub(super) deleted: Vec<ThreadKey>,
-    pub(super) replies: Vec<Box<dyn FnOnce() + Send>>,
-    /// Whether pending commits are not flushed to the tables.
-    pub(super) unflushed: bool,
+    pub(super) replies: Vec<CommandReply>,
+    /// The answered commands' share of the queue's bytes.
+    pub(super) queue_bytes: Vec<OwnedSemaphorePermit>,
+    /// What it has changed of what is not flushed to the tables.
+    pub(super) unflushed: UnflushedChanges,
     /// Whether the commit has added outbox messages.
     pub(super) outbox_changed: bool,
+    /// Stored records that its commands have looked at.
+    pub(super) scanned: u64,
 }
 
 impl Release {
     /// Counts what the commit has written.
     fn counts(&self) -> CommitCounts {
-        let mut counts = CommitCounts::default();
+        let mut counts = CommitCounts { scanned: self.scanned, ..CommitCounts::default() };
         for stored in self.records.iter().flat_map(|(_, records)| records) {
             counts.records += 1;
             counts.events += stored.record.entries.len() as u64;
@@ -155,9 +188,9 @@ impl Release {
         counts
     }
 
-    /// Releases everything: first the flag that tells readers to flush, then the records, then the acknowledgements.
-    pub(super) fn publish(self, tails: &Tails, unflushed: &AtomicBool, outbox_changed: &watch::Sender<()>) {
-        unflushed.store(self.unflushed, Ordering::Release);
+    /// Releases everything: first what readers of the store see, then the records, then the acknowledgements.
+    pub(super) fn publish(self, tails: &Tails, unflushed: &Unflushed, outbox_changed: &watch::Sender<()>) {
+        unflushed.publish(self.unflushed);
         for (thread, records) in self.records {
             if let Some(tail) = tails.live(&thread) {
                 tail.publish(&records);
@@ -171,9 +204,8 @@ impl Release {
         if self.outbox_changed {
             outbox_changed.send_replace(());
         }
-        for reply in self.replies {
-            reply();
-        }
+        CommandReply::send_all(self.replies);
+        drop(self.queue_bytes);
     }
 }
 
@@ -187,7 +219,7 @@ pub(super) struct Commit {
 /// The committer thread: commits one transaction after the other.
 pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
-    pub(super) unflushed: Arc<AtomicBool>,
+    pub(super) unflushed: Arc<Unflushed>,
     pub(super) outbox_changed: Arc<watch::Sender<()>>,
     pub(super) write_counters: Arc<WriteCounters>,
     pub(super) fatal: Arc<FatalHandler>,
@@ -232,9 +264,10 @@ impl Committer {
         let _watched = self.fatal.watch_thread();
         while let Ok(Commit { connection, returned, release }) = commits.recv() {
             let begun = Instant::now();
-            let committed = connection.execute_batch("COMMIT");
+            let committed = connection.execute_batch("COMMIT").map_err(SqliteError::from);
             match &committed {
                 Ok(()) => {
+                    assert!(connection.is_autocommit(), "nothing is acknowledged before its commit");
                     // The connection first, so that the writer need not wait until the readers are woken.
                     let _ = returned.send((connection, committed));
                     self.write_counters.record(release.counts(), begun.elapsed());
@@ -248,5 +281,38 @@ impl Committer {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::hooks::{AuthAction, AuthContext, Authorization, TransactionOperation};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_executed_without_a_transaction_if_begin_fails() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE batch (id INTEGER)").unwrap();
+        let refuse_begin = |context: AuthContext<'_>| match context.action {
+            AuthAction::Transaction { operation: TransactionOperation::Begin } => Authorization::Deny,
+            _ => Authorization::Allow,
+        };
+        connection.authorizer(Some(refuse_begin)).unwrap();
+        let mut slot = ConnectionSlot::new(connection);
+        let written = slot.begin().map(|connection| connection.execute("INSERT INTO batch VALUES (1)", []));
+        assert!(matches!(written, Err(SqliteError::Sqlite(_))), "{written:?}");
+        assert!(slot.take().is_none(), "nothing is committed");
+        let connection = slot.idle().unwrap();
+        let rows: i64 = connection.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "the transaction has ended before its commit")]
+    fn a_transaction_that_ended_by_itself_is_not_continued() {
+        let slot = ConnectionSlot::new(Connection::open_in_memory().unwrap());
+        slot.begin().unwrap().execute_batch("ROLLBACK").unwrap();
+        let _ = slot.begin();
     }
 }

@@ -1,11 +1,8 @@
 //! The inbox: one row for each open interaction, so that listing them touches no other run.
 
-use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::reader::{SqliteReader, to_i64};
-use crate::interaction::{InboxCursor, InteractionQuery};
-use crate::query::InboxRow;
+use crate::sql::to_i64;
 use crate::txn::RunProgress;
 
 /// Updates the rows of a run's open interactions; the run's own row exists.
@@ -17,7 +14,7 @@ pub(super) fn save_interactions(
     if head.summary.interactions.is_empty() {
         return Ok(());
     }
-    let open = &head.state.questions;
+    let open = &head.state.interactions;
     let known: Vec<String> = {
         let mut known = connection.prepare_cached("SELECT name FROM interaction WHERE run = ?1")?;
         known.query_map([run], |row| row.get(0))?.collect::<Result<_, _>>()?
@@ -33,50 +30,11 @@ pub(super) fn save_interactions(
         connection.prepare_cached(sql)?.execute(params![
             run,
             question.id,
-            question.place.seq,
+            question.position.seq,
             asked.and_then(|asked| asked.asked_at),
             asked.and_then(|asked| asked.expires_at).map(to_i64),
             question.bytes,
         ])?;
     }
     Ok(())
-}
-
-impl SqliteReader {
-    /// Reads one row more than the page has, to know whether there is a next one.
-    pub(super) fn open_interactions(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<InboxRow>> {
-        let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
-        let before = query.before.unwrap_or(end);
-        let sql = "SELECT interaction.id, run.name, run.thread, thread.name, run.agent, interaction.name, interaction.seq, \
-                   interaction.asked_at, interaction.expires_at, interaction.bytes FROM interaction JOIN run ON run.id = interaction.run \
-                   JOIN thread ON thread.id = run.thread WHERE interaction.tenant = ?1 \
-                   AND (interaction.asked_at, interaction.id) < (?2, ?3) AND (?4 IS NULL OR run.name = ?4) \
-                   AND (?5 IS NULL OR run.agent = ?5) AND (?6 IS NULL OR thread.name = ?6) \
-                   ORDER BY interaction.asked_at DESC, interaction.id DESC LIMIT ?7";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let values = params![
-            query.tenant,
-            to_i64(before.asked_at.0),
-            to_i64(before.number),
-            query.run,
-            query.agent,
-            query.thread,
-            to_i64(query.limit as u64 + 1),
-        ];
-        let rows = statement.query_map(values, |row| {
-            Ok(InboxRow {
-                number: row.get(0)?,
-                run: row.get(1)?,
-                thread: row.get(2)?,
-                thread_name: row.get(3)?,
-                agent: row.get(4)?,
-                name: row.get(5)?,
-                seq: row.get(6)?,
-                asked_at: Timestamp(row.get(7)?),
-                expires_at: row.get::<_, Option<u64>>(8)?.map(Timestamp),
-                bytes: row.get(9)?,
-            })
-        })?;
-        rows.collect()
-    }
 }

@@ -9,7 +9,7 @@ use runwire_model::Timestamp;
 use rusqlite::Connection;
 
 use super::SqliteOptions;
-use super::writer::SqliteResult;
+use super::error::SqliteResult;
 use crate::txn::{Lease, RunHead};
 
 /// The leases of all open runs.
@@ -26,7 +26,7 @@ pub(super) struct Leases {
 impl Leases {
     /// Starts a full term for every open run.
     pub(super) fn open(connection: &Connection, options: &SqliteOptions) -> SqliteResult<Self> {
-        let sql = "SELECT id, status, deadline, json_extract(head, '$.summary.cancel_requested') FROM run \
+        let sql = "SELECT id, status, deadline, CASE WHEN json_valid(head) THEN json_extract(head, '$.summary.cancel_requested') END FROM run \
                    INDEXED BY run_open WHERE status IN ('pending', 'running', 'suspended')";
         let mut statement = connection.prepare(sql)?;
         let start = Instant::now();

@@ -4,9 +4,12 @@
 //! file; a lock file beside it keeps a second server away.
 
 mod connection_slot;
+mod error;
+mod events;
 mod inbox;
 mod leases;
-mod lists;
+mod node;
+mod open;
 mod orphans;
 mod outbox;
 mod pending_commits;
@@ -14,47 +17,34 @@ mod reader;
 mod retention;
 mod rows;
 mod schema;
-mod stats;
+mod sql;
 mod txn_store;
+mod unflushed;
 mod wal_checkpointer;
 mod writer;
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use runwire_model::Timestamp;
-use runwire_model::dialect::Encoder;
-use runwire_model::window::Window;
-use rusqlite::{Connection, OpenFlags};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout_at};
 
-use crate::append::{Append, Appended};
 use crate::error::LogError;
-use crate::info::{
-    Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
-};
-use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
-use crate::key::{RunKey, ThreadKey};
-use crate::outbox::{DeliveryOutcome, OutboxMessage, Subscriber};
-use crate::query::{self, ReadStore};
-use crate::stats::{LogStats, WriteCounters};
-use crate::tail::{Tail, Tails};
-use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
+use crate::limits;
+use crate::stats::WriteCounters;
+use crate::store::{ReadScope, StoreHandle, TrimCommand};
+use crate::tail::Tails;
 use crate::txn::{LogCommand, Pending, clock};
-use crate::{
-    Cancel, Cancelled, Dependency, Health, Log, Migrated, ReadFormat, RecordPage, RetentionLimits, limits,
-};
-use connection_slot::{Committer, FatalHandler};
+use crate::unreadable_runs::UnreadableRuns;
+use crate::writer_queue::{QUEUE_TIMEOUT, QueueBytes, refused};
+pub use open::SqliteOpenError;
 use orphans::Orphans;
 use reader::SqliteReader;
-use retention::plan;
-use schema::SchemaState;
-use wal_checkpointer::WalCheckpointer;
-use writer::{FlushScope, SqliteWriter, SqliteWriterMessage, WriterQueue};
+use unflushed::Unflushed;
+use writer::SqliteWriterMessage;
 
 /// Options of the store.
 #[derive(Clone)]
@@ -80,48 +70,6 @@ impl Default for SqliteOptions {
     }
 }
 
-/// Why a store cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum SqliteOpenError {
-    /// Another process has it open.
-    #[error("{} is in use by another server; stop that one, or choose another store", .0.display())]
-    InUse(PathBuf),
-    /// A newer version has written it.
-    #[error(
-        "{} has schema version {found}, and this program knows versions up to {known}; use a newer runwire",
-        path.display()
-    )]
-    Newer {
-        /// The store.
-        path: PathBuf,
-        /// The version that it has.
-        found: u32,
-        /// The newest version that is known here.
-        known: u32,
-    },
-    /// The file cannot be used.
-    #[error("cannot open {}: {problem}", path.display())]
-    Unusable {
-        /// The store.
-        path: PathBuf,
-        /// Why.
-        problem: String,
-    },
-}
-
-/// Opens a file and migrates its tables to this version.
-fn migrated(path: &Path) -> Result<(Connection, Migrated), SqliteOpenError> {
-    let unusable = |problem: String| SqliteOpenError::Unusable { path: path.to_owned(), problem };
-    let mut connection = Connection::open(path).map_err(|error| unusable(error.to_string()))?;
-    match schema::migrate(&mut connection).map_err(|error| unusable(error.to_string()))? {
-        SchemaState::Current(migrated) => Ok((connection, migrated)),
-        SchemaState::Newer(found) => {
-            Err(SqliteOpenError::Newer { path: path.to_owned(), found, known: schema::newest() })
-        }
-        SchemaState::Foreign => Err(unusable("it is a database of another program".into())),
-    }
-}
-
 /// Number of read connections.
 const READERS: usize = 4;
 
@@ -129,15 +77,16 @@ const READERS: usize = 4;
 pub struct SqliteLog {
     path: PathBuf,
     requests: mpsc::Sender<SqliteWriterMessage>,
+    queue_bytes: QueueBytes,
     tails: Arc<Tails>,
-    /// Whether pending commits are not flushed to the tables.
-    unflushed: Arc<AtomicBool>,
+    unflushed: Arc<Unflushed>,
     outbox_changed: Arc<watch::Sender<()>>,
     write_counters: Arc<WriteCounters>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<SqliteReader>>>,
     readers: Arc<Semaphore>,
     orphans: Arc<tokio::sync::Mutex<Orphans>>,
+    unreadable: Arc<UnreadableRuns>,
 }
 
 impl std::fmt::Debug for SqliteLog {
@@ -147,388 +96,220 @@ impl std::fmt::Debug for SqliteLog {
 }
 
 impl SqliteLog {
-    /// Creates or migrates the tables of a store. Blocks.
-    pub fn migrate(path: &Path) -> Result<Migrated, SqliteOpenError> {
-        let _lock = lock(path)?;
-        Ok(migrated(path)?.1)
-    }
-
-    /// Opens or creates a store. Blocks while it recovers from a crash.
-    pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, SqliteOpenError> {
-        let unusable = |problem: String| SqliteOpenError::Unusable { path: path.to_owned(), problem };
-        let lock = lock(path)?;
-        let (mut connection, _) = migrated(path)?;
-        schema::prepare(&connection).map_err(|error| unusable(error.to_string()))?;
-        // What a failed fsync may have left in the write-ahead log is written and synced again before anyone sees it.
-        schema::checkpoint_wal(&connection).map_err(|error| unusable(error.to_string()))?;
-        let tails = Arc::new(Tails::default());
-        let unflushed = Arc::new(AtomicBool::new(false));
-        let outbox_changed = Arc::new(watch::Sender::new(()));
-        let write_counters = Arc::new(WriteCounters::default());
-        let clock = options.clock.clone();
-        let fatal = Arc::new(FatalHandler::new(options.fatal.clone()));
-        let checkpointer = WalCheckpointer::watch(path, &mut connection, &fatal)
-            .map_err(|error| unusable(error.to_string()))?;
-        let orphans = Orphans::find(&connection).map_err(|error| unusable(error.to_string()))?;
-        let orphans = Arc::new(tokio::sync::Mutex::new(orphans));
-        let writer = SqliteWriter::open(checkpointer, connection, lock, options);
-        let writer = writer.map_err(|error| unusable(error.to_string()))?;
-        let (requests, receiver) = mpsc::channel(limits::WRITER_QUEUE);
-        let committer = Committer {
-            tails: tails.clone(),
-            unflushed: unflushed.clone(),
-            outbox_changed: outbox_changed.clone(),
-            write_counters: write_counters.clone(),
-            fatal,
-        };
-        std::thread::Builder::new()
-            .name("log-writer".into())
-            .spawn(move || writer.run(WriterQueue(receiver), committer))
-            .map_err(|error| unusable(error.to_string()))?;
-        let readers = Arc::new(Semaphore::new(READERS));
-        let idle = Arc::default();
-        Ok(Self {
-            path: path.to_owned(),
-            requests,
-            tails,
-            unflushed,
-            outbox_changed,
-            write_counters,
-            clock,
-            idle,
-            readers,
-            orphans,
-        })
-    }
-
     async fn send<T>(
         &self,
         message: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> SqliteWriterMessage,
     ) -> Result<T, LogError> {
         let (reply, answer) = oneshot::channel();
-        let gone = || LogError::Unavailable("the store has stopped".into());
-        self.requests.send(message(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.requests.send(message(reply)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
     }
 
-    /// Submits a command to the writer, and waits for its reply.
-    async fn submit<C, T: Send + 'static>(
-        &self,
-        request: C,
-        command: impl FnOnce(Pending<C, T>) -> LogCommand,
-    ) -> Result<T, LogError> {
-        self.send(|reply| SqliteWriterMessage::Command(command(Pending::new(request, reply)))).await
-    }
-
-    /// Flushes pending commits so that reads see them.
-    async fn flush(&self, what: FlushScope) -> Result<(), LogError> {
-        if self.unflushed.load(Ordering::Acquire) {
-            self.send(|reply| SqliteWriterMessage::Flush(what, reply)).await?;
-        }
-        Ok(())
-    }
-
-    /// Reads on a blocking thread, with a pooled connection.
+    /// Reads on a blocking thread, with a pooled connection, and sees what is pending of the scope.
     async fn reading<T: Send + 'static>(
         &self,
+        scope: ReadScope,
         read: impl FnOnce(&mut SqliteReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
-        let stopped = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
-        let permit = self.readers.clone().acquire_owned().await.map_err(|error| stopped(&error))?;
-        let (idle, path) = (self.idle.clone(), self.path.clone());
+        let unavailable = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
+        let permit = self.readers.clone().acquire_owned().await.map_err(|error| unavailable(&error))?;
+        let (idle, path, unreadable) = (self.idle.clone(), self.path.clone(), self.unreadable.clone());
+        let unflushed = self.unflushed.clone();
         let reading = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let reader = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut reader = match reader {
                 Some(reader) => reader,
-                None => SqliteReader::new(open_reader(&path)?),
+                None => SqliteReader::open(&path, unreadable, unflushed)?,
             };
-            let result = reader.in_snapshot(read)?;
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            let result = reader.in_snapshot(&scope, read);
+            // A failed statement may have left a transaction open.
+            if reader.connection.is_autocommit() {
+                idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            }
             result
         });
-        reading.await.map_err(|error| stopped(&error))?
+        reading.await.map_err(|error| unavailable(&error))?
     }
 }
 
-fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
-    connection.pragma_update(None, "cache_size", -4096)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
+fn stopped() -> LogError {
+    LogError::Unavailable("the store has stopped".into())
 }
 
-/// Keeps other servers from a store until it is dropped.
-#[derive(Debug)]
-struct StoreLock(File);
+impl StoreHandle for SqliteLog {
+    type Reader = SqliteReader;
 
-impl Drop for StoreLock {
-    fn drop(&mut self) {
-        // Closing the file is not enough: a program that another thread is just starting has a copy of it for a moment.
-        let _ = self.0.unlock();
-    }
-}
-
-/// Locks the store against a second server.
-fn lock(path: &Path) -> Result<StoreLock, SqliteOpenError> {
-    // A link to a store is that store, so the lock file is beside the file that the link names.
-    let mut name = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
-    name.push(".lock");
-    let unusable = |error: std::io::Error| SqliteOpenError::Unusable {
-        path: path.to_owned(),
-        problem: error.to_string(),
-    };
-    let file = File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
-    let file = file.map_err(unusable)?;
-    match file.try_lock() {
-        Ok(()) => Ok(StoreLock(file)),
-        Err(std::fs::TryLockError::WouldBlock) => Err(SqliteOpenError::InUse(path.to_owned())),
-        Err(std::fs::TryLockError::Error(error)) => Err(unusable(error)),
-    }
-}
-
-#[async_trait]
-impl Log for SqliteLog {
-    async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
-        let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.submit(thread, LogCommand::CreateThread).await?;
-        match key.filter(|_| !created.new) {
-            Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
-            None => Ok(created),
-        }
-    }
-
-    async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        self.submit(run, LogCommand::CreateRun).await
-    }
-
-    async fn append(&self, append: Append) -> Result<Appended, LogError> {
-        self.submit(append, LogCommand::Append).await
-    }
-
-    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.submit((run.clone(), cancel), LogCommand::Cancel).await
-    }
-
-    async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.submit((run.clone(), answers), LogCommand::Answer).await
-    }
-
-    async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.submit(run.clone(), LogCommand::Heartbeat).await
-    }
-
-    async fn sweep(&self) -> Result<usize, LogError> {
-        self.submit((), LogCommand::Sweep).await
-    }
-
-    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
-        self.flush(FlushScope::Thread(thread.clone())).await?;
-        let (thread, part) = (thread.clone(), part.clone());
-        self.reading(move |reader| query::export(reader, &thread, &part)).await
-    }
-
-    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
-        self.submit((thread.clone(), items), LogCommand::Import).await
-    }
-
-    async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.submit((thread.clone(), force), LogCommand::Delete).await
-    }
-
-    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
-        self.flush(FlushScope::Everything).await?;
-        let retention = retention.at((self.clock)());
-        let trims = self.reading(move |reader| plan(reader, retention)).await?;
-        let mut runs = 0;
-        for trim in trims {
-            runs += self.send(|reply| SqliteWriterMessage::Trim(trim, reply)).await?;
-        }
-        Ok(runs)
-    }
-
-    async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.flush(FlushScope::Run(run.clone())).await?;
-        let run = run.clone();
-        self.reading(move |reader| reader.run_info(&run)).await
-    }
-
-    async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
-        self.flush(FlushScope::Everything).await?;
-        self.reading(move |reader| reader.runs(&query)).await
-    }
-
-    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
-        // Concurrent calls wait, so that each orphan is returned once.
-        let mut orphans = self.orphans.clone().lock_owned().await;
-        if orphans.is_done() || agents.is_empty() || limit == 0 {
-            return Ok(Vec::new());
-        }
-        self.flush(FlushScope::Everything).await?;
-        let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
-        self.reading(move |reader| orphans.claim(reader, &agents, limit)).await
-    }
-
-    async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
-        self.flush(FlushScope::Run(run.clone())).await?;
-        let (run, id) = (run.clone(), interaction_id.to_owned());
-        self.reading(move |reader| query::interaction(reader, &run, &id)).await
-    }
-
-    async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
-        self.flush(FlushScope::Everything).await?;
-        self.reading(move |reader| query::interactions(reader, &query)).await
-    }
-
-    async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
-        self.send(|reply| SqliteWriterMessage::Subscribe(subscribers, reply)).await
-    }
-
-    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
-        let (subscriber, now) = (subscriber.to_owned(), (self.clock)());
-        self.reading(move |reader| reader.outbox(&subscriber, limit, now)).await
-    }
-
-    async fn mark_delivered(&self, message: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
-        self.send(|reply| SqliteWriterMessage::MarkDelivered(message, outcome, reply)).await
-    }
-
-    fn outbox_changed(&self) -> watch::Receiver<()> {
-        self.outbox_changed.subscribe()
-    }
-
-    async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
-        self.flush(FlushScope::Thread(thread.clone())).await?;
-        let thread = thread.clone();
-        self.reading(move |reader| reader.thread(&thread)).await
-    }
-
-    async fn threads(
+    async fn submit<C: Send, T: Send + 'static>(
         &self,
-        tenant: &str,
-        before: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<ThreadInfo>, LogError> {
-        self.flush(FlushScope::Everything).await?;
-        let (tenant, before) = (tenant.to_owned(), before.map(str::to_owned));
-        self.reading(move |reader| reader.threads(&tenant, before.as_deref(), limit)).await
-    }
-
-    async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
-        self.flush(FlushScope::Thread(thread.clone())).await?;
-        let thread = thread.clone();
-        self.reading(move |reader| reader.spans(&thread)).await
-    }
-
-    async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError> {
-        self.flush(FlushScope::Run(run.clone())).await?;
-        let (run, producer) = (run.clone(), producer.to_owned());
-        self.reading(move |reader| reader.producer(&run, &producer)).await
-    }
-
-    async fn thread_producer(
-        &self,
-        thread: &ThreadKey,
-        producer: &str,
-    ) -> Result<Option<ProducerInfo>, LogError> {
-        self.flush(FlushScope::Thread(thread.clone())).await?;
-        let (thread, producer) = (thread.clone(), producer.to_owned());
-        self.reading(move |reader| reader.thread_producer(&thread, &producer)).await
-    }
-
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
-        // Loaded before the rows are read: a flush between the two would be missed.
-        let unflushed = self.unflushed.load(Ordering::Acquire);
-        let key = thread.clone();
-        let page = self.reading(move |reader| query::page(reader, &key, after)).await;
-        // Beyond the rows there may be pending commits.
-        match page {
-            Ok((page, true)) => return Ok(page),
-            Ok(_) | Err(LogError::CursorBeyondEnd { .. }) if unflushed => {}
-            page => return page.map(|(page, _)| page),
+        request: C,
+        command: impl FnOnce(Pending<C, T>) -> LogCommand + Send,
+    ) -> Result<T, LogError> {
+        let (reply, answer) = oneshot::channel();
+        let command = command(Pending::new(request, reply));
+        let until = Instant::now() + QUEUE_TIMEOUT;
+        let queue_bytes = self.queue_bytes.acquire(&command, until).await?;
+        match self.requests.try_send(SqliteWriterMessage::Command(command, queue_bytes)) {
+            Ok(()) => {}
+            Err(TrySendError::Closed(_)) => return Err(stopped()),
+            Err(TrySendError::Full(message)) => {
+                let queued = timeout_at(until, self.requests.send(message)).await;
+                queued
+                    .map_err(|_| refused("too many commands wait for the store"))?
+                    .map_err(|_| stopped())?;
+            }
         }
-        self.flush(FlushScope::Thread(thread.clone())).await?;
-        let key = thread.clone();
-        self.reading(move |reader| query::page(reader, &key, after)).await.map(|(page, _)| page)
+        answer.await.map_err(|_| stopped())?
     }
 
-    async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
-        self.flush(FlushScope::Thread(thread.clone())).await?;
-        let thread = thread.clone();
-        self.reading(move |reader| query::before(reader, &thread, seq)).await
-    }
-
-    async fn checkpoint(
+    async fn read_in<T: Send + 'static>(
         &self,
-        run: &RunKey,
-        form: ReadFormat,
-        seq: u64,
-    ) -> Result<Option<(u64, Encoder)>, LogError> {
-        let run = run.clone();
-        self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
+        scope: ReadScope,
+        read: impl Fn(&mut SqliteReader) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        self.reading(scope, read).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
-        if let Ok(state) = serde_json::to_string(encoder) {
-            // A full queue means that there is no time for it.
-            let _ = self.requests.try_send(SqliteWriterMessage::Checkpoint {
-                run: run.clone(),
-                form,
-                seq,
-                state,
-            });
-        }
+    async fn now(&self) -> Result<Timestamp, LogError> {
+        Ok((self.clock)())
     }
 
-    fn tail(&self, thread: &ThreadKey) -> Arc<Tail> {
-        self.tails.of(thread)
-    }
-
-    fn version(&self) -> Option<u64> {
-        Some(self.write_counters.written().commits)
-    }
-
-    async fn stats(&self) -> Result<LogStats, LogError> {
-        let path = self.path.clone();
-        let stats = self.reading(move |reader| reader.stats(&path)).await?;
-        Ok(LogStats { written: self.write_counters.written(), ..stats })
-    }
-
-    async fn ready(&self) -> Result<(), LogError> {
-        self.send(SqliteWriterMessage::Ping).await
-    }
-
-    async fn health(&self) -> Health {
-        Health { store: Dependency::from_probe("sqlite", self.ready().await), tail: None }
-    }
-
-    async fn close(&self) {
-        // Readers are closed first: then the writer leaves one file that nobody has open.
-        let reads = self.readers.acquire_many(READERS as u32).await;
-        self.readers.close();
-        drop(reads);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        // The writer drops its queue last.
-        let _ = self.requests.send(SqliteWriterMessage::Close).await;
-        self.requests.closed().await;
+    async fn trim_thread(&self, trim: TrimCommand) -> Result<usize, LogError> {
+        self.send(|reply| SqliteWriterMessage::Trim(trim, reply)).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::task::{Context, Waker};
 
-    #[test]
-    fn a_lock_ends_with_its_store_even_if_a_starting_program_has_a_copy() {
+    use super::*;
+    use crate::append::{Append, FrameBatch, Target};
+    use crate::key::RunKey;
+    use crate::log::{AppendReply, LogEvents, LogLookups, LogNode, QueuedAppend, ReplySink};
+
+    fn append(run: &str, bytes: usize) -> Append {
+        let mut frames = FrameBatch::default();
+        let text = "x".repeat(bytes);
+        frames.push(1, None, format!(r#"{{"type":"run.started","padding":"{text}"}}"#).as_bytes());
+        Append {
+            target: Target::Run(RunKey::new("tenant", run)),
+            thread: None,
+            dialect: None,
+            stamp: None,
+            frames,
+            end: false,
+            check: Default::default(),
+            whole: Default::default(),
+            parallel: false,
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_bytes_of_waiting_commands_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.db");
-        let held = lock(&path).unwrap();
-        assert!(matches!(lock(&path), Err(SqliteOpenError::InUse(_))));
-        let copy = held.0.try_clone().unwrap();
-        drop(held);
-        lock(&path).unwrap();
-        drop(copy);
+        let mut log = SqliteLog::open(&path, SqliteOptions::default()).unwrap();
+        log.queue_bytes = QueueBytes::new(1000);
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // The first command waits for the file, and keeps its share of the bytes until it is answered.
+        let (mut first, mut second) = (log.append(append("first", 600)), log.append(append("second", 600)));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        let (reply, _answer) = oneshot::channel();
+        let third = LogCommand::append(Pending::new(append("third", 600), reply));
+        let refused = log.queue_bytes.acquire(&third, Instant::now()).await;
+        assert!(
+            matches!(&refused, Err(LogError::Unavailable(why)) if why.contains("too many bytes")),
+            "{refused:?}"
+        );
+        assert!(log.requests.capacity() >= limits::WRITER_QUEUE - 1, "the second is not queued");
+        other.execute_batch("COMMIT").unwrap();
+        assert_eq!(first.await.unwrap().accepted, 1);
+        assert_eq!(second.await.unwrap().accepted, 1);
+        log.close().await;
+    }
+
+    #[derive(Default)]
+    struct Replies(Mutex<Vec<(u64, bool)>>, tokio::sync::Notify);
+
+    impl Replies {
+        /// Waits until there are so many: a command's own reply may overtake those of a sink.
+        async fn wait_for(&self, count: usize) {
+            while self.0.lock().unwrap().len() < count {
+                self.1.notified().await;
+            }
+        }
+    }
+
+    impl ReplySink for Replies {
+        fn deliver(&self, replies: Vec<AppendReply>) {
+            let replies = replies.iter().map(|reply| (reply.ticket, reply.result.is_ok()));
+            self.0.lock().unwrap().extend(replies);
+            self.1.notify_one();
+        }
+    }
+
+    fn queued(tickets: std::ops::Range<u64>, bytes: usize) -> Vec<QueuedAppend> {
+        let queued = |ticket| QueuedAppend { append: append(&format!("r{ticket}"), bytes), ticket };
+        tickets.map(queued).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn submitted_appends_are_answered_once_or_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
+        let mut log = SqliteLog::open(&path, SqliteOptions::default()).unwrap();
+        log.queue_bytes = QueueBytes::new(1000);
+        let replies = Arc::new(Replies::default());
+        let sink: Arc<dyn ReplySink> = replies.clone();
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert!(log.submit_appends(queued(0..2, 300), &sink).is_empty());
+        // There is no space for these until the first are answered.
+        let returned: Vec<_> =
+            log.submit_appends(queued(2..4, 300), &sink).iter().map(|back| back.ticket).collect();
+        assert_eq!(returned, [2, 3]);
+        assert!(replies.0.lock().unwrap().is_empty(), "nothing is answered before its commit");
+        other.execute_batch("COMMIT").unwrap();
+        // A command behind them is committed after them, or with them.
+        log.append(append("last", 10)).await.unwrap();
+        replies.wait_for(2).await;
+        assert_eq!(*replies.0.lock().unwrap(), [(0, true), (1, true)]);
+        log.close().await;
+        assert!(log.submit_appends(queued(5..7, 10), &sink).is_empty());
+        assert_eq!(replies.0.lock().unwrap()[2..], [(5, false), (6, false)]);
+        let reopened = SqliteLog::open(&path, SqliteOptions::default()).unwrap();
+        for (run, is_there) in [("r0", true), ("r1", true), ("r2", false), ("r5", false)] {
+            assert_eq!(reopened.run(&RunKey::new("tenant", run)).await.is_ok(), is_there, "{run}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_full_queue_gives_submitted_appends_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
+        let log = SqliteLog::open(&path, SqliteOptions::default()).unwrap();
+        let replies = Arc::new(Replies::default());
+        let sink: Arc<dyn ReplySink> = replies.clone();
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut ticket = 0;
+        // The writer takes some out of the queue before it has to wait.
+        let returned = loop {
+            let returned = log.submit_appends(queued(ticket..ticket + 1, 1), &sink);
+            if !returned.is_empty() {
+                break returned;
+            }
+            ticket += 1;
+        };
+        assert_eq!(returned[0].ticket, ticket);
+        other.execute_batch("COMMIT").unwrap();
+        log.append(append("last", 10)).await.unwrap();
+        replies.wait_for(ticket as usize).await;
+        assert_eq!(replies.0.lock().unwrap().len() as u64, ticket);
+        log.close().await;
     }
 }

@@ -1,12 +1,12 @@
 //! Orphaned runs: those that an earlier server left open when it ended.
 
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::Connection;
 
-use super::reader::{SqliteReader, to_i64};
-use super::rows::{RUN_COLUMNS, run_of_row};
+use super::reader::SqliteReader;
 use crate::error::LogError;
 use crate::info::OrphanedRun;
-use crate::txn::RunHead;
+use crate::query::ReadStore;
+use crate::sql::{LoadedRun, Sql, Value};
 
 /// The cursor through the orphaned runs.
 #[derive(Debug)]
@@ -36,28 +36,34 @@ impl Orphans {
         agents: &[String],
         limit: usize,
     ) -> Result<Vec<OrphanedRun>, LogError> {
-        let from = self.claimed_up_to;
-        let names = vec!["?"; agents.len()].join(", ");
-        // Stores of an earlier version do not say whether a server has started an agent. The caller finds that out
-        // for runs with records; others count as started only if their request says so.
-        let sql = format!(
-            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
-             WHERE run.id > ? AND run.id <= ? AND thread.deleted_at IS NULL \
+        let names: Vec<String> = (0..agents.len()).map(|at| format!("?{}", at + 4)).collect();
+        // The caller finds out whether a server has started the agent of a run with records; others count as started
+        // only if their request says so.
+        let filter = format!(
+            "run.id > ?1 AND run.id <= ?2 AND thread.deleted_at IS NULL AND json_valid(run.request) \
              AND (run.status IN ('running', 'suspended') \
              OR (run.status = 'pending' AND run.request ->> '$.started')) \
-             AND run.request ->> '$.agent' IN ({names}) ORDER BY run.id LIMIT ?"
+             AND run.request ->> '$.agent' IN ({}) ORDER BY run.id LIMIT ?3",
+            names.join(", ")
         );
-        let mut values: Vec<rusqlite::types::Value> = vec![from.into(), self.last.into()];
-        values.extend(agents.iter().map(|agent| agent.clone().into()));
-        values.push(to_i64(limit as u64).into());
-        let mut statement = reader.connection.prepare_cached(&sql)?;
-        let rows = statement.query_map(params_from_iter(values), run_of_row)?;
-        let runs = rows.collect::<Result<Vec<_>, _>>()?;
-        let claimed_up_to = match runs.last() {
-            Some(last) if runs.len() == limit => last.id,
-            _ => self.last,
+        let mut values: Vec<Value<'_>> = vec![self.claimed_up_to.into(), self.last.into(), limit.into()];
+        values.extend(agents.iter().map(|agent| Value::Text(agent)));
+        let runs = reader.connection.run_heads("", &filter, &values)?;
+        let last = runs.last().map(|run| match run {
+            LoadedRun::Head(run) => run.id,
+            LoadedRun::Damaged { id, .. } => *id,
+        });
+        self.claimed_up_to = last.filter(|_| runs.len() == limit).unwrap_or(self.last);
+        let orphan = |run| match run {
+            LoadedRun::Head(mut run) => {
+                reader.update_run(&mut run).ok()?;
+                Some(run.orphaned())
+            }
+            LoadedRun::Damaged { id, failure, .. } => {
+                reader.unreadable.insert(id, &failure);
+                None
+            }
         };
-        self.claimed_up_to = claimed_up_to;
-        Ok(runs.iter().map(RunHead::orphaned).collect())
+        Ok(runs.into_iter().filter_map(orphan).collect())
     }
 }

@@ -2,27 +2,30 @@
 //!
 //! Records, and the run rows and producers that change with every record, go into one row of `pending_commits` for
 //! each commit; their own tables are written later, for many records of a thread at once. That is a *flush*: a thread
-//! is flushed when it has gathered enough, when too much is pending, when it is read from the store, and when the
-//! store is closed. What a crash leaves is flushed when the store is opened.
+//! is flushed when it has gathered enough, when too much is pending, when a run of it ends, and when the store is
+//! closed. What a crash leaves is flushed when the store is opened. Readers need no flush (`unflushed.rs`).
 //!
 //! A row is a list of entries, all numbers little-endian:
 //!
 //! - `1`, thread i64, length u32, records (see `record.rs`)
 //! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, progress as postcard (`EncodedProgress`)
-//! - `3`, run i64, last seq u64, epoch u64, next u64, length u32, name, length u32, producer state as JSON
+//! - `3`, run i64, last seq u64, epoch u64, next u64, length u32, name, length u32, producer state as JSON, or nothing
+//!   where it is the one that was written before
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
+use super::error::{SqliteError, SqliteResult};
 use super::inbox::save_interactions;
-use super::rows::json_error;
-use super::writer::SqliteResult;
-use crate::record::{RecordDecoder, StoredRecord};
-use crate::txn::{ProgressError, RunHead, RunProgress};
+use super::rows::save_chunk;
+use super::unflushed::{Added, UnflushedChanges, UnflushedProducer, UnflushedProgress};
+use crate::record::{RecordDecoder, RecordEncoder, StoredRecord};
+use crate::txn::{ProducerHead, RunHead, RunProgress};
 
 const RECORDS: u8 = 1;
 const RUN: u8 = 2;
@@ -53,6 +56,33 @@ pub(super) struct PendingCommits {
     next_row: i64,
     /// Bytes of all pending rows.
     bytes: usize,
+    /// What the row of the current commit has of which thread, for readers.
+    parts: Vec<(i64, RowPart)>,
+    changes: UnflushedChanges,
+}
+
+/// Where something is in the row of the current commit.
+enum RowPart {
+    Records { last_seq: u64, at: Range<usize> },
+    Progress { run: i64, last_seq: u64, deadline: Option<u64>, at: Range<usize> },
+    Producer { run: i64, name: Range<usize>, epoch: u64, next: u64, state: Range<usize> },
+}
+
+impl RowPart {
+    /// Returns the part of a written row.
+    fn of(self, row: &Bytes) -> Added {
+        match self {
+            Self::Records { last_seq, at } => Added::Records { last_seq, records: row.slice(at) },
+            Self::Progress { run, last_seq, deadline, at } => {
+                let progress = UnflushedProgress { last_seq, deadline, progress: row.slice(at) };
+                Added::Progress { run, progress }
+            }
+            Self::Producer { run, name, epoch, next, state } => {
+                let producer = UnflushedProducer { epoch, next, state: row.slice(state) };
+                Added::Producer { run, name: row.slice(name), producer }
+            }
+        }
+    }
 }
 
 impl PendingCommits {
@@ -75,7 +105,9 @@ impl PendingCommits {
         let Some(unflushed) = self.threads.get(&thread) else { return };
         self.row.push(RECORDS);
         self.row.extend_from_slice(&thread.to_le_bytes());
-        put_bytes(&mut self.row, &unflushed.body[from..]);
+        let at = put_bytes(&mut self.row, &unflushed.body[from..]);
+        let last_seq = unflushed.records.last().map_or(0, |(_, stored)| stored.record.seq);
+        self.parts.push((thread, RowPart::Records { last_seq, at }));
     }
 
     /// Appends the progress of a run, and its changed producers, to the row.
@@ -86,7 +118,10 @@ impl PendingCommits {
             self.row.extend_from_slice(&run.last_seq.to_le_bytes());
             let deadline = run.deadline.map_or(-1, |deadline| deadline as i64);
             self.row.extend_from_slice(&deadline.to_le_bytes());
-            put_head(&mut self.row, &run.head)?;
+            let at = put_head(&mut self.row, &run.head)?;
+            let progress =
+                RowPart::Progress { run: run.id, last_seq: run.last_seq, deadline: run.deadline, at };
+            self.parts.push((run.thread, progress));
         }
         for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.snapshot_dirty) {
             producer.snapshot_dirty = false;
@@ -95,8 +130,13 @@ impl PendingCommits {
             self.row.extend_from_slice(&run.last_seq.to_le_bytes());
             self.row.extend_from_slice(&producer.epoch.to_le_bytes());
             self.row.extend_from_slice(&producer.next.to_le_bytes());
-            put_bytes(&mut self.row, name.as_bytes());
-            put_json(&mut self.row, &producer.state)?;
+            let name = put_bytes(&mut self.row, name.as_bytes());
+            let state = match std::mem::take(&mut producer.state_dirty) {
+                true => put_json(&mut self.row, &producer.state)?,
+                false => put_bytes(&mut self.row, &[]),
+            };
+            let ProducerHead { epoch, next, .. } = *producer;
+            self.parts.push((run.thread, RowPart::Producer { run: run.id, name, epoch, next, state }));
         }
         Ok(())
     }
@@ -106,12 +146,28 @@ impl PendingCommits {
         if self.row.is_empty() {
             return Ok(());
         }
-        let sql = "INSERT INTO pending_commits (id, body) VALUES (?1, ?2)";
-        connection.prepare_cached(sql)?.execute(params![self.next_row, self.row])?;
+        let sql = "INSERT INTO pending_commits (id, checksum, body) VALUES (?1, ?2, ?3)";
+        let checksum = checksum(self.next_row, &self.row);
+        connection.prepare_cached(sql)?.execute(params![self.next_row, checksum, self.row])?;
         self.next_row += 1;
         self.bytes += self.row.len();
-        self.row.clear();
+        let space = self.row.len();
+        let row = Bytes::from(std::mem::replace(&mut self.row, Vec::with_capacity(space)));
+        let added = self.parts.drain(..).map(|(thread, part)| (thread, part.of(&row)));
+        self.changes.added.extend(added);
         Ok(())
+    }
+
+    /// Removes a thread, which is flushed or deleted by this commit.
+    pub(super) fn remove(&mut self, thread: i64) -> Option<UnflushedThread> {
+        let removed = self.threads.remove(&thread)?;
+        self.changes.flushed.push(thread);
+        Some(removed)
+    }
+
+    /// Returns what the commit has changed, for readers.
+    pub(super) fn take_changes(&mut self) -> UnflushedChanges {
+        std::mem::take(&mut self.changes)
     }
 
     /// Returns the longest waiting thread, while more than `most` bytes are pending.
@@ -145,40 +201,52 @@ impl PendingCommits {
     }
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+/// Writes bytes, preceded by their number; returns where they are.
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     out.extend_from_slice(bytes);
+    out.len() - bytes.len()..out.len()
 }
 
-fn put_head(out: &mut Vec<u8>, head: &RunProgress) -> SqliteResult<()> {
-    put_measured(out, |out| head.encode(out).map_err(|error| damaged_by(&error)))
+fn put_head(out: &mut Vec<u8>, head: &RunProgress) -> SqliteResult<Range<usize>> {
+    put_measured(out, |out| Ok(head.encode(out)?))
 }
 
-fn head_of(encoded: &[u8]) -> SqliteResult<RunProgress> {
-    RunProgress::decode(encoded).map_err(|error| damaged_by(&error))
+fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> SqliteResult<Range<usize>> {
+    put_measured(out, |out| Ok(serde_json::to_writer(out, value)?))
 }
 
-fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> SqliteResult<()> {
-    put_measured(out, |out| serde_json::to_writer(out, value).map_err(json_error))
-}
-
-/// Writes a value, preceded by its length.
-fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> SqliteResult<()>) -> SqliteResult<()> {
+/// Writes a value, preceded by its length; returns where it is.
+fn put_measured(
+    out: &mut Vec<u8>,
+    put: impl FnOnce(&mut Vec<u8>) -> SqliteResult<()>,
+) -> SqliteResult<Range<usize>> {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     put(out)?;
     let length = (out.len() - at - 4) as u32;
     out[at..at + 4].copy_from_slice(&length.to_le_bytes());
-    Ok(())
+    Ok(at + 4..out.len())
+}
+
+/// Computes the checksum of a row.
+fn checksum(id: i64, body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&id.to_le_bytes());
+    hasher.update(body);
+    hasher.finalize()
 }
 
 /// Flushes what a crash has left.
 fn recover(connection: &Connection) -> SqliteResult<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let mut statement = connection.prepare("SELECT body FROM pending_commits ORDER BY id")?;
+    let mut statement = connection.prepare("SELECT id, checksum, body FROM pending_commits ORDER BY id")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let mut body = Bytes::from(row.get::<_, Vec<u8>>(0)?);
+        let mut body = Bytes::from(row.get::<_, Vec<u8>>(2)?);
+        if row.get::<_, i64>(1)? != i64::from(checksum(row.get(0)?, &body)) {
+            return Err(damaged("pending commits: wrong checksum"));
+        }
         while body.has_remaining() {
             match take(&mut body, 1)?[0] {
                 RECORDS => {
@@ -189,9 +257,9 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
                     let mut fixed = take(&mut body, 24)?;
                     let (run, last_seq, deadline) =
                         (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
-                    let mut known = head_of(&take_long(&mut body)?)?;
+                    let mut known = RunProgress::decode(&take_long(&mut body)?)?;
                     known.summary.message = message_of(connection, run)?;
-                    let head = serde_json::to_string(&known).map_err(json_error)?;
+                    let head = serde_json::to_string(&known)?;
                     let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
                     let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
                                WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
@@ -206,6 +274,15 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
                     let (epoch, next) = (fixed.get_i64_le(), fixed.get_i64_le());
                     let name = text(take_long(&mut body)?)?;
                     let state = text(take_long(&mut body)?)?;
+                    if state.is_empty() {
+                        let sql = "UPDATE producer SET epoch = ?3, next = ?4 \
+                                   WHERE scope = 'run' AND owner = ?1 AND name = ?2 AND ?3 >= epoch AND ?4 >= next \
+                                   AND EXISTS (SELECT 1 FROM run \
+                                   WHERE id = ?1 AND last_seq <= ?5 AND head IS NOT NULL)";
+                        let values = params![run, name, epoch, next, last_seq];
+                        connection.prepare_cached(sql)?.execute(values)?;
+                        continue;
+                    }
                     let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
                                SELECT 'run', id, ?2, ?3, ?4, ?5 FROM run \
                                WHERE id = ?1 AND last_seq <= ?6 AND head IS NOT NULL \
@@ -222,7 +299,8 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
     }
     drop(rows);
     drop(statement);
-    connection.execute_batch("DELETE FROM pending_commits; COMMIT")
+    connection.execute_batch("DELETE FROM pending_commits; COMMIT")?;
+    Ok(())
 }
 
 /// Returns the user message from the row of a run.
@@ -239,6 +317,7 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
         connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
     let Some(flushed) = flushed else { return Ok(()) };
     let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
+    let mut encoder = RecordEncoder::default();
     let mut records = RecordDecoder::new(body);
     while let Some(read) = records.next(flushed).map_err(|_| damaged("pending commits: damaged record"))? {
         let seq = read.record.seq;
@@ -246,12 +325,10 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
         last = seq;
         let run = read.run;
         let stored = StoredRecord { run: "".into(), record: read.record, name: read.name, frame: read.frame };
-        crate::record::encode(&mut fresh, run, &stored);
+        encoder.encode(&mut fresh, run, &stored);
     }
     let Some(first) = first else { return Ok(()) };
-    let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";
-    connection.prepare_cached(sql)?.execute(params![thread, first, last, fresh])?;
-    Ok(())
+    save_chunk(connection, thread, first, last, &fresh)
 }
 
 fn take(body: &mut Bytes, count: usize) -> SqliteResult<Bytes> {
@@ -270,10 +347,6 @@ fn text(bytes: Bytes) -> SqliteResult<String> {
     String::from_utf8(bytes.into()).map_err(|_| damaged("pending commits: invalid UTF-8"))
 }
 
-fn damaged(what: &'static str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into())
-}
-
-fn damaged_by(error: &ProgressError) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, error.to_string().into())
+fn damaged(what: &str) -> SqliteError {
+    SqliteError::Damaged(what.to_owned())
 }

@@ -2,132 +2,118 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
 use runwire_model::Timestamp;
-use runwire_model::dialect::Encoder;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
-use super::rows::{RUN_COLUMNS, json_error, load_producers, run_of_row};
-use crate::ReadFormat;
+use super::error::{SqliteError, SqliteResult};
+use super::rows::{RUN_COLUMNS, load_producers, run_of_row};
+use super::unflushed::{Unflushed, UnflushedPart, UnflushedParts, UnflushedProducer, UnflushedProgress};
 use crate::error::LogError;
-use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
-use crate::interaction::InteractionQuery;
+use crate::info::{RunInfo, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
-use crate::query::{InboxRow, ProducerScope, ReadStore, RunSelector, ThreadRow};
-use crate::record::{DamagedRecord, RecordDecoder, StoredRecord};
-use crate::txn::{ProducerHead, ProducerState, RunHead};
+use crate::query::{ProducerScope, ReadStore, ThreadRow};
+use crate::record::{RecordDecoder, RecordRows, StoredRecord, Wanted, visit_chunk};
+use crate::sql;
+use crate::store::ReadScope;
+use crate::txn::{ProducerHead, RunHead, RunProgress};
+use crate::unreadable_runs::UnreadableRuns;
 
 /// A read connection, with a cache of the names of runs.
-pub(super) struct SqliteReader {
+pub(crate) struct SqliteReader {
     pub(super) connection: Connection,
     pub(super) names: HashMap<u64, Arc<str>>,
+    pub(super) unreadable: Arc<UnreadableRuns>,
+    unflushed: Arc<Unflushed>,
+    /// What is pending of the threads that are read.
+    parts: UnflushedParts,
 }
 
 /// Maximum number of cached names.
 const NAMES: usize = 4096;
 
 impl SqliteReader {
-    pub(super) fn new(connection: Connection) -> Self {
-        Self { connection, names: HashMap::new() }
+    /// Opens a connection that only reads.
+    pub(super) fn open(
+        path: &Path,
+        unreadable: Arc<UnreadableRuns>,
+        unflushed: Arc<Unflushed>,
+    ) -> SqliteResult<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        connection.pragma_update(None, "cache_size", -4096)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        let (names, parts) = (HashMap::new(), UnflushedParts::new());
+        Ok(Self { connection, names, unreadable, unflushed, parts })
     }
 
-    /// Reads in one transaction, so that all queries see one snapshot.
+    /// Reads in one transaction, so that all queries see one snapshot, and what is pending of the scope.
     pub(super) fn in_snapshot<T>(
         &mut self,
+        scope: &ReadScope,
         read: impl FnOnce(&mut Self) -> Result<T, LogError>,
-    ) -> rusqlite::Result<Result<T, LogError>> {
+    ) -> Result<T, LogError> {
+        // Before the snapshot: what is flushed in between is in both, and not in neither.
+        self.parts = self.pending(scope)?;
         self.connection.prepare_cached("BEGIN")?.execute([])?;
         let result = read(self);
+        self.parts.clear();
         self.connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(result)
+        result
     }
 
-    pub(super) fn spans(&self, key: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
-        let row = self.thread_row(key)?;
-        self.spans_of(row.id)
-    }
-
-    pub(super) fn row_id(&self, table: &str, tenant: &str, name: &str) -> rusqlite::Result<Option<i64>> {
-        let sql = format!("SELECT id FROM {table} WHERE tenant = ?1 AND name = ?2");
-        self.connection.prepare_cached(&sql)?.query_row(params![tenant, name], |row| row.get(0)).optional()
-    }
-
-    pub(super) fn thread(&self, key: &ThreadKey) -> Result<ThreadInfo, LogError> {
-        let row = self.thread_row(key)?;
-        self.thread_info(row.id)
-    }
-
-    pub(super) fn threads(
-        &self,
-        tenant: &str,
-        before: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<ThreadInfo>, LogError> {
-        let before = match before {
-            Some(before) => {
-                let id = self.row_id("thread", tenant, before)?;
-                id.ok_or_else(|| LogError::ThreadUnknown(before.to_owned()))?
+    /// Returns what is pending of a scope. The number of a thread never changes.
+    fn pending(&self, scope: &ReadScope) -> SqliteResult<UnflushedParts> {
+        let (sql, tenant, name) = match scope {
+            ReadScope::Thread(key) => {
+                ("SELECT id FROM thread WHERE tenant = ?1 AND name = ?2", &key.tenant, &key.id)
             }
-            None => i64::MAX,
+            ReadScope::Run(key) => {
+                ("SELECT thread FROM run WHERE tenant = ?1 AND name = ?2", &key.tenant, &key.id)
+            }
+            ReadScope::Everything => return Ok(self.unflushed.all()),
+            ReadScope::Tables => return Ok(UnflushedParts::new()),
         };
-        let sql = "SELECT id FROM thread INDEXED BY thread_newest \
-                   WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL AND name <> '' \
-                   ORDER BY id DESC LIMIT ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let ids = statement.query_map(params![tenant, before, to_i64(limit as u64)], |row| row.get(0))?;
-        let ids = ids.collect::<Result<Vec<i64>, _>>()?;
-        ids.into_iter().map(|id| self.thread_info(id)).collect()
+        let thread = statement.query_row(params![&**tenant, &**name], |row| row.get(0)).optional()?;
+        Ok(thread.map(|thread| self.unflushed.of(thread)).unwrap_or_default())
     }
 
-    pub(super) fn producer(&self, run: &RunKey, name: &str) -> Result<Option<ProducerInfo>, LogError> {
-        self.run_info(run)?;
-        let Some(owner) = self.row_id("run", &run.tenant, &run.id)? else { return Ok(None) };
-        Ok(self.producer_of("run", owner, name)?)
+    /// Returns the last `seq` that is pending of a thread.
+    fn pending_head(&self, thread: i64) -> u64 {
+        self.parts.get(&thread).and_then(|part| part.last_seq()).unwrap_or(0)
     }
 
-    pub(super) fn thread_producer(
-        &self,
-        thread: &ThreadKey,
-        name: &str,
-    ) -> Result<Option<ProducerInfo>, LogError> {
-        let row = self.thread_row(thread)?;
-        Ok(self.producer_of("thread", row.id, name)?)
+    /// Returns the pending progress of a run, if it is newer than its row.
+    fn pending_progress(&self, thread: i64, run: i64, last_seq: u64) -> Option<&UnflushedProgress> {
+        let progress = self.parts.get(&thread)?.runs.get(&run)?.progress.as_ref()?;
+        (progress.last_seq >= last_seq).then_some(progress)
     }
 
-    fn producer_of(&self, scope: &str, owner: i64, name: &str) -> rusqlite::Result<Option<ProducerInfo>> {
-        let sql = "SELECT epoch, next, decoder FROM producer WHERE scope = ?1 AND owner = ?2 AND name = ?3";
+    /// Returns the first user message of a thread.
+    pub(super) fn title_of(&self, thread: i64) -> Result<Option<String>, LogError> {
+        let sql = "SELECT head ->> '$.summary.message' FROM run \
+                   WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let row = statement.query_row(params![scope, owner, name], |row| {
-            let state: Option<String> = row.get(2)?;
-            let state: Option<ProducerState> =
-                state.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
-            let dialect = state.and_then(|state| state.decoder).map(|decoder| decoder.dialect());
-            let (epoch, next) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
-            Ok(ProducerInfo { epoch, next, dialect })
-        });
-        row.optional()
-    }
-
-    pub(super) fn checkpoint(
-        &self,
-        run: &RunKey,
-        form: ReadFormat,
-        seq: u64,
-    ) -> Result<Option<(u64, Encoder)>, LogError> {
-        let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
-                   AND run = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2) ORDER BY seq DESC LIMIT 1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq)];
-        let row = statement.query_row(values, |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)));
-        // A checkpoint is a cache: one that an older version wrote differently counts as lost.
-        let read = |(seq, state): (u64, String)| Some((seq, serde_json::from_str(&state).ok()?));
-        Ok(row.optional()?.and_then(read))
+        Ok(statement.query_row([thread], |row| row.get(0)).optional()?.flatten())
     }
 }
 
 impl ReadStore for SqliteReader {
+    type Sql = Connection;
+
+    fn sql(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn unreadable(&self) -> &UnreadableRuns {
+        &self.unreadable
+    }
+
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
         let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL, head_at FROM thread \
                    WHERE tenant = ?1 AND name = ?2";
@@ -150,7 +136,7 @@ impl ReadStore for SqliteReader {
                 let sql = "SELECT max(last) FROM chunk WHERE thread = ?1";
                 let mut last = self.connection.prepare_cached(sql)?;
                 let last: Option<u64> = last.query_row([row.id], |row| row.get(0))?;
-                row.head = row.head.max(last.unwrap_or(0));
+                row.head = row.head.max(last.unwrap_or(0)).max(self.pending_head(row.id));
                 Ok(row)
             }
         }
@@ -173,12 +159,13 @@ impl ReadStore for SqliteReader {
                 latest: None,
             })
         })?;
+        thread.head = thread.head.max(self.pending_head(id));
         let sql = "SELECT name FROM run INDEXED BY run_open \
                    WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
         let mut open = self.connection.prepare_cached(sql)?;
         thread.open_runs = open.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
         thread.title = self.title_of(id)?;
-        thread.latest = self.latest_run_of(id)?;
+        thread.latest = sql::latest_run(&self.connection, id)?;
         Ok(thread)
     }
 
@@ -187,11 +174,16 @@ impl ReadStore for SqliteReader {
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.tenant = ?1 AND run.name = ?2"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let run = statement.query_row(params![&*key.tenant, &*key.id], |row| {
+        let mut runs = statement.query_and_then(params![&*key.tenant, &*key.id], |row| {
             let deleted: Option<u64> = row.get(14)?;
-            Ok((run_of_row(row)?.info(), deleted.is_some()))
-        });
-        match run.optional()? {
+            SqliteResult::Ok((run_of_row(row)?, deleted.is_some()))
+        })?;
+        let run = runs.next().transpose()?;
+        let updated = |(mut run, deleted): (RunHead, bool)| -> Result<_, LogError> {
+            self.update_run(&mut run)?;
+            Ok((run.info(), deleted))
+        };
+        match run.map(updated).transpose()? {
             None => Err(LogError::RunUnknown(key.id.to_string())),
             Some((run, true)) => Err(LogError::ThreadDeleted(run.thread_id)),
             Some((run, false)) => Ok(run),
@@ -199,13 +191,16 @@ impl ReadStore for SqliteReader {
     }
 
     fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
-        let sql = "SELECT name, first_seq, last_seq, status FROM run \
+        let sql = "SELECT name, first_seq, last_seq, status, id FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement.query_map([thread], |row| {
             let status: String = row.get(3)?;
             let open = matches!(status.as_str(), "pending" | "running" | "suspended");
-            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq: row.get(2)?, open })
+            let last_seq = row.get(2)?;
+            let progress = self.pending_progress(thread, row.get(4)?, last_seq);
+            let last_seq = progress.map_or(last_seq, |progress| progress.last_seq);
+            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq, open })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -214,37 +209,19 @@ impl ReadStore for SqliteReader {
         &mut self,
         thread: i64,
         after: u64,
+        wanted: Wanted<'_>,
         show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
-    }
-
-    fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError> {
-        let (filter, values): (&str, Vec<&dyn rusqlite::ToSql>) = match &which {
-            RunSelector::Named(name) => ("run.name = ?2", vec![&thread, name]),
-            RunSelector::Numbered(id) => ("run.id = ?2", vec![&thread, id]),
-            RunSelector::Begun { from, to } => ("run.first_seq BETWEEN ?2 AND ?3", vec![&thread, from, to]),
-            RunSelector::Trimmed => ("run.trimmed = 1", vec![&thread]),
-            RunSelector::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
-        };
-        let sql = format!(
-            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
-             WHERE run.thread = ?1 AND {filter} ORDER BY run.first_seq, run.id"
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let runs = statement.query_map(&*values, run_of_row)?;
-        Ok(runs.collect::<Result<_, _>>()?)
-    }
-
-    fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError> {
-        let sql = "SELECT id FROM run WHERE thread = ?1 AND first_seq < ?2 ORDER BY first_seq DESC LIMIT 1";
-        let mut latest = self.connection.prepare_cached(sql)?;
-        Ok(latest.query_row(params![thread, to_i64(seq)], |row| row.get(0)).optional()?)
+        let Self { connection, names, parts, .. } = self;
+        let part = parts.get(&thread).map(|part| &**part);
+        visit(connection, names, part, (thread, after), wanted, show)?;
+        Ok(())
     }
 
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
         let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = ?1";
-        Ok(self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?)
+        let last: u64 = self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
+        Ok(last.max(self.pending_head(thread)))
     }
 
     fn producers_of(
@@ -252,79 +229,103 @@ impl ReadStore for SqliteReader {
         scope: ProducerScope,
         owner: i64,
     ) -> Result<HashMap<String, ProducerHead>, LogError> {
-        Ok(load_producers(&self.connection, scope.name(), owner)?)
+        let mut producers = load_producers(&self.connection, scope.name(), owner)?;
+        if scope == ProducerScope::Run {
+            for run in self.parts.values().filter_map(|part| part.runs.get(&owner)) {
+                for (name, producer) in &run.producers {
+                    add_producer(&mut producers, name, producer)?;
+                }
+            }
+        }
+        Ok(producers)
     }
 
-    fn run_name(&self, run: i64) -> Result<Option<String>, LogError> {
-        let mut name = self.connection.prepare_cached("SELECT name FROM run WHERE id = ?1")?;
-        Ok(name.query_row([run], |row| row.get(0)).optional()?)
+    fn update_run(&self, run: &mut RunHead) -> Result<(), LogError> {
+        let Some(pending) = self.pending_progress(run.thread, run.id, run.last_seq) else { return Ok(()) };
+        let mut progress = RunProgress::decode(&pending.progress).map_err(SqliteError::from)?;
+        // The user message is in the row alone.
+        progress.summary.message = run.head.summary.message.take();
+        (run.head, run.last_seq, run.deadline) = (progress, pending.last_seq, pending.deadline);
+        Ok(())
     }
-
-    fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError> {
-        Ok(self.open_interactions(query)?)
-    }
-}
-
-/// Converts to a number that SQLite can hold; no `seq` or count comes near its maximum.
-pub(super) fn to_i64(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Returns the `seq` and the time of a thread's last record.
-pub(super) fn last_record(
-    connection: &Connection,
-    thread: i64,
-) -> rusqlite::Result<Option<(u64, Timestamp)>> {
-    let sql = "SELECT last, body FROM chunk WHERE thread = ?1 ORDER BY last DESC LIMIT 1";
+pub(super) fn last_record(connection: &Connection, thread: i64) -> SqliteResult<Option<(u64, Timestamp)>> {
+    let sql = "SELECT first, last, checksum, body FROM chunk WHERE thread = ?1 ORDER BY last DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
-    let row = statement.query_row([thread], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?)));
-    let Some((last, body)) = row.optional()? else { return Ok(None) };
-    let record = RecordDecoder::new(body.into()).next(last - 1).map_err(damaged)?;
+    let mut rows = statement.query([thread])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let mut chunk = decode_row(&mut RecordRows::of(thread), row)?;
+    let record = chunk.next(row.get::<_, u64>(1)?.saturating_sub(1))?;
     Ok(record.map(|read| (read.record.seq, read.record.at)))
 }
 
-/// Calls `show` with the stored records of a thread after a `seq`, until it breaks.
-pub(super) fn visit(
-    connection: &Connection,
-    names: &mut HashMap<u64, Arc<str>>,
-    thread: i64,
-    after: u64,
-    show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
-) -> rusqlite::Result<()> {
-    let sql = "SELECT body FROM chunk WHERE thread = ?1 AND last > ?2 ORDER BY last";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![thread, after])?;
-    while let Some(row) = rows.next()? {
-        let body: Vec<u8> = row.get(0)?;
-        let mut records = RecordDecoder::new(Bytes::from(body));
-        while let Some(read) = records.next(after).map_err(damaged)? {
-            let run = match names.get(&read.run) {
-                Some(name) => name.clone(),
-                None => {
-                    let sql = "SELECT name FROM run WHERE id = ?1";
-                    let name: String =
-                        connection.prepare_cached(sql)?.query_row([read.run], |row| row.get(0))?;
-                    if names.len() >= NAMES {
-                        names.clear();
-                    }
-                    names.entry(read.run).or_insert_with(|| name.into()).clone()
-                }
-            };
-            let stored = StoredRecord { run, record: read.record, name: read.name, frame: read.frame };
-            if show(stored).is_break() {
-                return Ok(());
-            }
-        }
+/// Decodes a row of records: first, last, checksum and body.
+fn decode_row(rows: &mut RecordRows, row: &Row<'_>) -> SqliteResult<RecordDecoder> {
+    Ok(rows.decode(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)?)
+}
+
+/// Adds a pending producer of a run, unless its row is newer.
+fn add_producer(
+    producers: &mut HashMap<String, ProducerHead>,
+    name: &[u8],
+    pending: &UnflushedProducer,
+) -> SqliteResult<()> {
+    let UnflushedProducer { epoch, next, state } = pending;
+    let head = producers.entry(String::from_utf8_lossy(name).into_owned()).or_default();
+    if (head.epoch, head.next) > (*epoch, *next) {
+        return Ok(());
+    }
+    (head.epoch, head.next) = (*epoch, *next);
+    if !state.is_empty() {
+        head.state = serde_json::from_slice(state)?;
     }
     Ok(())
 }
 
-fn damaged(error: DamagedRecord) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, Box::new(error))
+/// Calls `show` with the wanted records after a thread's `seq`, those in rows and then the pending ones, until it
+/// breaks; returns how many were looked at.
+pub(super) fn visit(
+    connection: &Connection,
+    names: &mut HashMap<u64, Arc<str>>,
+    pending: Option<&UnflushedPart>,
+    (thread, after): (i64, u64),
+    wanted: Wanted<'_>,
+    show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
+) -> SqliteResult<u64> {
+    let sql = "SELECT first, last, checksum, body FROM chunk WHERE thread = ?1 AND last > ?2 ORDER BY last";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![thread, after])?;
+    let mut name_of = |run: u64| name_of(connection, names, run);
+    let (mut last, mut scanned, mut verified) = (after, 0, RecordRows::of(thread));
+    while let Some(row) = rows.next()? {
+        let chunk = decode_row(&mut verified, row)?;
+        last = row.get(1)?;
+        if visit_chunk(chunk, after, wanted, &mut scanned, &mut name_of, show)?.is_break() {
+            return Ok(scanned);
+        }
+    }
+    let pending = pending.map_or(&[][..], |part| &part.records);
+    for (_, records) in &pending[pending.partition_point(|(upto, _)| *upto <= last)..] {
+        if visit_chunk(RecordDecoder::new(records.clone()), last, wanted, &mut scanned, &mut name_of, show)?
+            .is_break()
+        {
+            break;
+        }
+    }
+    Ok(scanned)
 }
 
-impl From<rusqlite::Error> for LogError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Unavailable(error.to_string())
+/// Returns the name of a run.
+fn name_of(connection: &Connection, names: &mut HashMap<u64, Arc<str>>, run: u64) -> SqliteResult<Arc<str>> {
+    if let Some(name) = names.get(&run) {
+        return Ok(name.clone());
     }
+    let sql = "SELECT name FROM run WHERE id = ?1";
+    let name: String = connection.prepare_cached(sql)?.query_row([run], |row| row.get(0))?;
+    if names.len() >= NAMES {
+        names.clear();
+    }
+    Ok(names.entry(run).or_insert_with(|| name.into()).clone())
 }

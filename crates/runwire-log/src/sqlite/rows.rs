@@ -7,18 +7,21 @@ use runwire_model::Timestamp;
 use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::error::SqliteResult;
 use super::inbox::save_interactions;
 use super::reader::last_record;
 use super::schema::REVISION;
 use crate::key::{RunKey, ThreadKey};
+use crate::record;
+use crate::run_history::HistoryCache;
 use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
 /// Inserts a new thread, and writes its changed producers.
-pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> rusqlite::Result<()> {
+pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> SqliteResult<()> {
     if std::mem::take(&mut thread.new) {
         let beginning = thread.imported_base.take();
         let base = beginning.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
-        let base = base.transpose().map_err(json_error)?;
+        let base = base.transpose()?;
         let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         connection.prepare_cached(sql)?.execute(params![
@@ -40,14 +43,28 @@ pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> r
     save_producers(connection, "thread", thread.id, &mut thread.producers)
 }
 
+/// Inserts a row of records.
+pub(super) fn save_chunk(
+    connection: &Connection,
+    thread: i64,
+    first: u64,
+    last: u64,
+    body: &[u8],
+) -> SqliteResult<()> {
+    let sql = "INSERT INTO chunk (thread, first, last, checksum, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let checksum = record::checksum(thread, first, last, body);
+    connection.prepare_cached(sql)?.execute(params![thread, first, last, checksum, body])?;
+    Ok(())
+}
+
 /// Writes the changes of a run and its producers.
-pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::Result<()> {
+pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> SqliteResult<()> {
     run.snapshot_dirty = false;
     if std::mem::take(&mut run.dirty) {
-        let head = serde_json::to_string(&run.head).map_err(json_error)?;
+        let head = serde_json::to_string(&run.head)?;
         let status = run.head.state.status;
         if std::mem::take(&mut run.new) {
-            let request = serde_json::to_string(&run.request).map_err(json_error)?;
+            let request = serde_json::to_string(&run.request)?;
             let sql = "INSERT INTO run (id, tenant, name, thread, agent, request, status, created_at, started_at, \
                        ended_at, first_seq, last_seq, deadline, revision, trimmed, head) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
@@ -88,7 +105,7 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
                 run.agent
             ])?;
         }
-        run.stored_status = status;
+        (run.stored_status, run.stored_interactions) = (status, run.interaction_counts());
         save_interactions(connection, run.id, &run.head)?;
     }
     save_producers(connection, "run", run.id, &mut run.producers)
@@ -99,9 +116,9 @@ fn save_producers(
     scope: &str,
     owner: i64,
     producers: &mut HashMap<String, ProducerHead>,
-) -> rusqlite::Result<()> {
+) -> SqliteResult<()> {
     for (name, producer) in producers.iter_mut().filter(|(_, producer)| producer.dirty) {
-        let state = serde_json::to_string(&producer.state).map_err(json_error)?;
+        let state = serde_json::to_string(&producer.state)?;
         let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                    ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, decoder = excluded.decoder";
         connection.prepare_cached(sql)?.execute(params![
@@ -112,7 +129,7 @@ fn save_producers(
             producer.next as i64,
             state
         ])?;
-        (producer.dirty, producer.snapshot_dirty) = (false, false);
+        (producer.dirty, producer.snapshot_dirty, producer.state_dirty) = (false, false, false);
     }
     Ok(())
 }
@@ -121,7 +138,7 @@ pub(super) fn load_thread(
     connection: &Connection,
     filter: &str,
     values: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<Option<Box<ThreadHead>>> {
+) -> SqliteResult<Option<Box<ThreadHead>>> {
     let sql = format!(
         "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at, oldest FROM thread WHERE {filter}"
     );
@@ -166,14 +183,14 @@ pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, 
      thread.deleted_at, run.status, run.agent";
 
 /// Converts a run's row, without its producers and its lease.
-pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
+pub(super) fn run_of_row(row: &Row<'_>) -> SqliteResult<RunHead> {
     let tenant: Arc<str> = row.get::<_, String>(1)?.into();
     let request: String = row.get(5)?;
     let head: Option<String> = row.get(13)?;
     let name: String = row.get(2)?;
     let thread_name: String = row.get(4)?;
     let head = match head {
-        Some(head) => serde_json::from_str(&head).map_err(json_error)?,
+        Some(head) => serde_json::from_str(&head)?,
         None => RunProgress { state: RunState::new(&thread_name, &name), ..RunProgress::default() },
     };
     Ok(RunHead {
@@ -181,7 +198,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         key: RunKey::new(tenant.clone(), name),
         thread: row.get(3)?,
         thread_key: ThreadKey::new(tenant, thread_name),
-        request: serde_json::from_str(&request).map_err(json_error)?,
+        request: serde_json::from_str(&request)?,
         agent: row.get(16)?,
         created_at: Timestamp(row.get(6)?),
         started_at: row.get::<_, Option<u64>>(7)?.map(Timestamp),
@@ -194,9 +211,11 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         trimmed: row.get(12)?,
         owner: None,
         stored_status: head.state.status,
+        stored_interactions: (head.summary.interactions.len(), head.state.interactions.len()),
         stored_lease: (Lease::None, 0),
         head,
         producers: HashMap::new(),
+        lookups: HistoryCache::default(),
         new: false,
         dirty: false,
         snapshot_dirty: false,
@@ -208,10 +227,12 @@ pub(super) fn load_run(
     connection: &Connection,
     filter: &str,
     values: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<Option<Box<RunHead>>> {
+) -> SqliteResult<Option<Box<RunHead>>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
     let mut statement = connection.prepare_cached(&sql)?;
-    let Some(mut run) = statement.query_row(values, run_of_row).optional()? else { return Ok(None) };
+    let Some(mut run) = statement.query_and_then(values, run_of_row)?.next().transpose()? else {
+        return Ok(None);
+    };
     run.producers = load_producers(connection, "run", run.id)?;
     Ok(Some(Box::new(run)))
 }
@@ -220,12 +241,12 @@ pub(super) fn load_producers(
     connection: &Connection,
     scope: &str,
     owner: i64,
-) -> rusqlite::Result<HashMap<String, ProducerHead>> {
+) -> SqliteResult<HashMap<String, ProducerHead>> {
     let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = ?1 AND owner = ?2";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![scope, owner], |row| {
+    let rows = statement.query_and_then(params![scope, owner], |row| {
         let state: Option<String> = row.get(3)?;
-        let state = state.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
+        let state = state.as_deref().map(serde_json::from_str).transpose()?;
         let state = state.unwrap_or_default();
         Ok((
             row.get(0)?,
@@ -233,15 +254,9 @@ pub(super) fn load_producers(
                 epoch: row.get::<_, i64>(1)? as u64,
                 next: row.get::<_, i64>(2)? as u64,
                 state,
-                dirty: false,
-                snapshot_dirty: false,
+                ..ProducerHead::default()
             },
         ))
     })?;
     rows.collect()
-}
-
-/// Converts a failed (de)serialisation of a state to a failure of the store.
-pub(super) fn json_error(error: serde_json::Error) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
 }

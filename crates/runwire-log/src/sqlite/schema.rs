@@ -1,4 +1,4 @@
-//! The tables of a SQLite store, and their migrations.
+//! The tables of a SQLite store.
 //!
 //! Layout, chosen by measuring (`docs/performance.md`): a commit appends one row to `pending_commits`; later, all
 //! records that a thread has gathered there become one row of `chunk`, found by (thread, last seq).
@@ -7,9 +7,10 @@ use rusqlite::Connection;
 
 use crate::Migrated;
 
-/// The migrations; the version of a file is the number of those it has.
-const MIGRATIONS: &[&str] = &[
-    "
+/// The version of the layout. Until the first release there is one: a store of another is refused.
+pub(super) const VERSION: u32 = 6;
+
+const TABLES: &str = "
 CREATE TABLE thread (
     id         INTEGER PRIMARY KEY,
     tenant     TEXT    NOT NULL,
@@ -23,7 +24,8 @@ CREATE TABLE thread (
     -- Messages and state before the oldest seq, as JSON.
     base       TEXT,
     deleted_at INTEGER,
-    purged     INTEGER NOT NULL DEFAULT 0,
+    -- Whether rows of it are to be removed: it is deleted, or was trimmed.
+    unpurged   INTEGER NOT NULL DEFAULT 0,
     UNIQUE (tenant, name)
 ) STRICT;
 
@@ -71,6 +73,8 @@ CREATE TABLE chunk (
     thread INTEGER NOT NULL,
     first  INTEGER NOT NULL,
     last   INTEGER NOT NULL,
+    -- CRC-32 of thread, first, last and body.
+    checksum INTEGER NOT NULL,
     -- The records from first to last, one after the other: see record.rs.
     body   BLOB    NOT NULL
 ) STRICT;
@@ -78,8 +82,10 @@ CREATE UNIQUE INDEX chunk_of_thread ON chunk (thread, last);
 
 -- What is committed and not yet in the tables above: see pending_commits.rs.
 CREATE TABLE pending_commits (
-    id   INTEGER PRIMARY KEY,
-    body BLOB    NOT NULL
+    id       INTEGER PRIMARY KEY,
+    -- CRC-32 of id and body.
+    checksum INTEGER NOT NULL,
+    body     BLOB    NOT NULL
 ) STRICT;
 
 CREATE TABLE checkpoint (
@@ -90,8 +96,7 @@ CREATE TABLE checkpoint (
     state TEXT    NOT NULL,
     PRIMARY KEY (run, form, seq)
 ) STRICT, WITHOUT ROWID;
-",
-    "
+
 -- The open interactions.
 CREATE TABLE interaction (
     id         INTEGER PRIMARY KEY,
@@ -107,16 +112,6 @@ CREATE TABLE interaction (
 ) STRICT;
 CREATE INDEX interaction_asked ON interaction (tenant, asked_at, id);
 
--- A run with open interactions is suspended, and its head has them.
-INSERT INTO interaction (tenant, run, name, seq, asked_at, expires_at, bytes)
-SELECT run.tenant, run.id, open.value ->> 'id', open.value -> 'place' ->> 'seq',
-    coalesce(run.started_at, run.created_at),
-    (SELECT asked.value ->> 'expires_at' FROM json_each(run.head, '$.summary.interactions') AS asked
-        WHERE asked.value ->> 'interaction_id' = open.value ->> 'id'),
-    open.value ->> 'bytes'
-FROM run, json_each(run.head, '$.state.questions') AS open WHERE run.status = 'suspended';
-",
-    "
 -- Undelivered messages to subscribers.
 CREATE TABLE outbox (
     -- Never reused, so that a late acknowledgement hits no other message.
@@ -135,15 +130,15 @@ CREATE TABLE outbox (
 ) STRICT;
 CREATE INDEX outbox_due ON outbox (subscriber, due, id);
 CREATE INDEX outbox_of_run ON outbox (run);
-",
-    "
+
 -- Lists, newest first: every index ends with the row's number.
 CREATE INDEX run_newest ON run (tenant);
 CREATE INDEX run_by_status ON run (tenant, status);
 CREATE INDEX run_by_agent ON run (tenant, agent) WHERE agent IS NOT NULL;
 CREATE INDEX thread_newest ON thread (tenant) WHERE deleted_at IS NULL;
-",
-];
+CREATE INDEX thread_unpurged ON thread (id) WHERE unpurged;
+CREATE INDEX run_kept ON run (ended_at, id) WHERE NOT trimmed AND first_seq IS NOT NULL AND ended_at IS NOT NULL;
+";
 
 /// The revision of the translation that new runs are pinned to.
 pub(super) const REVISION: u32 = 1;
@@ -163,33 +158,32 @@ pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 
 /// What a file is, judged by its version and tables.
 pub(super) enum SchemaState {
-    /// A store, migrated to this version.
+    /// A store of this version; its tables were made if the file was empty.
     Current(Migrated),
+    /// A store of an older version.
+    Older(u32),
     /// A store of a newer version.
     Newer(u32),
     /// A database of another program.
     Foreign,
 }
 
-/// Migrates a file to the newest version, if it is a store.
+/// Makes the tables of an empty file.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<SchemaState> {
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(SchemaState::Newer(version)) };
-    if version == 0 && connection.prepare("SELECT 1 FROM sqlite_schema")?.exists([])? {
-        return Ok(SchemaState::Foreign);
+    match version {
+        0 if connection.prepare("SELECT 1 FROM sqlite_schema")?.exists([])? => Ok(SchemaState::Foreign),
+        0 => {
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+            transaction.commit()?;
+            Ok(SchemaState::Current(Migrated { from: 0, to: VERSION }))
+        }
+        VERSION => Ok(SchemaState::Current(Migrated { from: VERSION, to: VERSION })),
+        version if version < VERSION => Ok(SchemaState::Older(version)),
+        version => Ok(SchemaState::Newer(version)),
     }
-    for (at, step) in steps.iter().enumerate() {
-        let transaction = connection.transaction()?;
-        transaction.execute_batch(step)?;
-        transaction.pragma_update(None, "user_version", version + at as u32 + 1)?;
-        transaction.commit()?;
-    }
-    Ok(SchemaState::Current(Migrated { from: version, to: newest() }))
-}
-
-/// Returns the newest version.
-pub(super) fn newest() -> u32 {
-    MIGRATIONS.len() as u32
 }
 
 /// Checkpoints the write-ahead log completely, and syncs the file.

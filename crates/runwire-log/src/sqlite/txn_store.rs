@@ -10,20 +10,23 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::SqliteOptions;
 use super::connection_slot::ConnectionSlot;
+use super::error::{SqliteError, SqliteResult};
 use super::leases::Leases;
 use super::pending_commits::PendingCommits;
-use super::reader::{to_i64, visit};
-use super::rows::{json_error, load_run, load_thread};
-use super::writer::SqliteResult;
+use super::reader::visit;
+use super::rows::{load_run, load_thread};
 use crate::key::{RunKey, ThreadKey};
-use crate::record::StoredRecord;
-use crate::txn::{BaseState, MissingRow, RunHead, ThreadHead, TxnStore};
+use crate::record::{StoredRecord, Wanted};
+use crate::sql::to_i64;
+use crate::txn::{BaseState, RunHead, ThreadHead, TxnStore};
+use crate::unreadable_runs::UnreadableRuns;
 
 /// The store of the writer.
 pub(super) struct SqliteTxnStore {
     pub(super) connection: ConnectionSlot,
     pub(super) pending_commits: PendingCommits,
     pub(super) leases: Leases,
+    unreadable: Arc<UnreadableRuns>,
     /// Cached names of runs.
     names: RefCell<HashMap<u64, Arc<str>>>,
     next_thread: i64,
@@ -32,7 +35,11 @@ pub(super) struct SqliteTxnStore {
 
 impl SqliteTxnStore {
     /// Opens the tables, and flushes what a crash has left in `pending_commits`.
-    pub(super) fn open(connection: Connection, options: &SqliteOptions) -> SqliteResult<Self> {
+    pub(super) fn open(
+        connection: Connection,
+        options: &SqliteOptions,
+        unreadable: Arc<UnreadableRuns>,
+    ) -> SqliteResult<Self> {
         let pending_commits = PendingCommits::open(&connection)?;
         let last = |table: &str| {
             let sql = format!("SELECT coalesce(max(id), 0) FROM {table}");
@@ -41,11 +48,11 @@ impl SqliteTxnStore {
         let (next_thread, next_run) = (last("thread")? + 1, last("run")? + 1);
         let leases = Leases::open(&connection, options)?;
         let (connection, names) = (ConnectionSlot::new(connection), RefCell::default());
-        Ok(Self { connection, pending_commits, leases, names, next_thread, next_run })
+        Ok(Self { connection, pending_commits, leases, unreadable, names, next_thread, next_run })
     }
 
     fn run_where(&self, filter: &str, values: &[&dyn rusqlite::ToSql]) -> SqliteResult<Option<Box<RunHead>>> {
-        let mut run = load_run(self.connection.begin(), filter, values)?;
+        let mut run = load_run(self.connection.begin()?, filter, values)?;
         if let Some(run) = &mut run {
             run.lease = self.leases.of(run.id);
         }
@@ -53,21 +60,15 @@ impl SqliteTxnStore {
     }
 }
 
-impl From<MissingRow> for rusqlite::Error {
-    fn from(missing: MissingRow) -> Self {
-        Self::FromSqlConversionFailure(0, rusqlite::types::Type::Null, Box::new(missing))
-    }
-}
-
 impl TxnStore for SqliteTxnStore {
-    type Error = rusqlite::Error;
+    type Error = SqliteError;
 
     fn thread(&self, key: &ThreadKey) -> SqliteResult<Option<Box<ThreadHead>>> {
-        load_thread(self.connection.begin(), "tenant = ?1 AND name = ?2", params![&*key.tenant, &*key.id])
+        load_thread(self.connection.begin()?, "tenant = ?1 AND name = ?2", params![&*key.tenant, &*key.id])
     }
 
     fn thread_by_id(&self, id: i64) -> SqliteResult<Option<Box<ThreadHead>>> {
-        load_thread(self.connection.begin(), "id = ?1", params![id])
+        load_thread(self.connection.begin()?, "id = ?1", params![id])
     }
 
     fn run(&self, key: &RunKey) -> SqliteResult<Option<Box<RunHead>>> {
@@ -80,49 +81,64 @@ impl TxnStore for SqliteTxnStore {
 
     fn has_run(&self, key: &RunKey) -> SqliteResult<bool> {
         let sql = "SELECT 1 FROM run WHERE tenant = ?1 AND name = ?2";
-        self.connection.begin().prepare_cached(sql)?.exists(params![&*key.tenant, &*key.id])
+        Ok(self.connection.begin()?.prepare_cached(sql)?.exists(params![&*key.tenant, &*key.id])?)
     }
 
     fn has_run_from(&self, thread: i64, first_seq: u64) -> SqliteResult<bool> {
         let sql = "SELECT 1 FROM run WHERE thread = ?1 AND first_seq = ?2";
-        self.connection.begin().prepare_cached(sql)?.exists(params![thread, to_i64(first_seq)])
+        Ok(self.connection.begin()?.prepare_cached(sql)?.exists(params![thread, to_i64(first_seq)])?)
     }
 
     fn base(&self, thread: i64) -> SqliteResult<Option<BaseState>> {
         let sql = "SELECT base FROM thread WHERE id = ?1";
-        let mut base = self.connection.begin().prepare_cached(sql)?;
+        let mut base = self.connection.begin()?.prepare_cached(sql)?;
         let base: Option<Option<String>> = base.query_row([thread], |row| row.get(0)).optional()?;
-        base.flatten().as_deref().map(serde_json::from_str).transpose().map_err(json_error)
+        Ok(base.flatten().as_deref().map(serde_json::from_str).transpose()?)
     }
 
     fn visit(
         &self,
         thread: i64,
         after: u64,
+        wanted: Wanted<'_>,
         show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
-    ) -> SqliteResult<()> {
+    ) -> SqliteResult<u64> {
         let unflushed =
             self.pending_commits.threads.get(&thread).map_or(&[][..], |unflushed| &unflushed.records);
         let first_unflushed = unflushed.first().map_or(u64::MAX, |(_, stored)| stored.record.seq);
-        let mut stopped = false;
+        let (mut stopped, mut scanned) = (false, 0);
         if after.saturating_add(1) < first_unflushed {
             let mut names = self.names.borrow_mut();
-            visit(self.connection.begin(), &mut names, thread, after, &mut |stored| {
-                let flow = show(&stored);
-                stopped |= flow.is_break();
-                flow
-            })?;
+            scanned =
+                visit(self.connection.begin()?, &mut names, None, (thread, after), wanted, &mut |stored| {
+                    let flow = show(&stored);
+                    stopped |= flow.is_break();
+                    flow
+                })?;
         }
-        for (_, stored) in unflushed.iter().filter(|(_, stored)| stored.record.seq > after) {
-            if stopped || show(stored).is_break() {
+        // `seq` is contiguous, so the place of the first record is known.
+        let from = after.saturating_add(1).saturating_sub(first_unflushed);
+        for (_, stored) in unflushed.iter().skip(usize::try_from(from).unwrap_or(usize::MAX)) {
+            if stopped {
                 break;
             }
+            scanned += 1;
+            stopped = show(stored).is_break();
         }
-        Ok(())
+        Ok(scanned)
     }
 
     fn expired_leases(&self, now: Timestamp) -> SqliteResult<Vec<i64>> {
-        Ok(self.leases.due(now))
+        let (due, skipped) = (self.leases.due(now), self.unreadable.ids());
+        let mut readable = Vec::with_capacity(due.len());
+        for run in due.into_iter().filter(|run| !skipped.contains(run)) {
+            match self.run_by_id(run) {
+                Ok(_) => readable.push(run),
+                Err(failure) if failure.is_damage() => self.unreadable.insert(run, &failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(readable)
     }
 
     fn new_thread_id(&mut self) -> SqliteResult<i64> {

@@ -18,6 +18,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 
 use super::connection_slot::FatalHandler;
+use super::error::SqliteResult;
 use super::schema;
 
 /// Pages by which the log grows between two checkpoints.
@@ -36,7 +37,7 @@ impl WalCheckpointer {
         path: &Path,
         writing: &mut Connection,
         fatal: &Arc<FatalHandler>,
-    ) -> rusqlite::Result<Self> {
+    ) -> SqliteResult<Self> {
         let connection = Connection::open(path)?;
         schema::prepare(&connection)?;
         let (signal, signals) = sync_channel(1);
@@ -44,9 +45,7 @@ impl WalCheckpointer {
         let fatal = fatal.clone();
         let thread = std::thread::Builder::new().name("log-checkpoint".into());
         let thread = thread.spawn(move || run(&connection, &signals, &fatal));
-        thread.map(|thread| Self(Some(thread))).map_err(|error| {
-            rusqlite::Error::ToSqlConversionFailure(format!("cannot start a thread: {error}").into())
-        })
+        Ok(Self(Some(thread?)))
     }
 }
 

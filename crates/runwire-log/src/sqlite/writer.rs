@@ -4,42 +4,41 @@
 //! There is no timer. While a commit waits for the disk, commands queue up; the next commit takes them all. So the
 //! disk sets the pace, a lone command never waits for others, and many share one fsync.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rusqlite::{Connection, params};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use super::SqliteOptions;
 use super::connection_slot::{Commit, Committer, Release};
+use super::error::SqliteResult;
+use super::open::StoreLock;
 use super::pending_commits::UnflushedThread;
-use super::reader::to_i64;
-use super::retention::TrimCommand;
-use super::rows::{save_run, save_thread};
+use super::rows::{save_chunk, save_run, save_thread};
 use super::txn_store::SqliteTxnStore;
 use super::wal_checkpointer::WalCheckpointer;
-use super::{SqliteOptions, StoreLock};
 use crate::error::LogError;
-use crate::key::{RunKey, ThreadKey};
+use crate::key::RunKey;
 use crate::outbox::{DeliveryOutcome, Subscriber};
-use crate::record::{self, StoredRecord};
-use crate::txn::{LogCommand, Txn};
+use crate::record::{RecordEncoder, StoredRecord};
+use crate::sql::{self, to_i64};
+use crate::store::TrimCommand;
+use crate::txn::{CommandReply, LogCommand, Txn};
+use crate::unreadable_runs::UnreadableRuns;
 use crate::{ReadFormat, limits};
-
-/// A result whose error is a failure of the store; then the process must not continue.
-pub(super) type SqliteResult<T> = rusqlite::Result<T>;
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
 /// A message to the writer.
 pub(super) enum SqliteWriterMessage {
-    /// A command of the log.
-    Command(LogCommand),
+    /// A command of the log, and its share of the queue's bytes until it is answered.
+    Command(LogCommand, OwnedSemaphorePermit),
+    /// Appends that were submitted together, and their share of the queue's bytes until they are answered.
+    Appends(Vec<LogCommand>, OwnedSemaphorePermit),
     Trim(TrimCommand, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     MarkDelivered(u64, DeliveryOutcome, Reply<()>),
-    /// Flushes pending commits so that reads see them.
-    Flush(FlushScope, Reply<()>),
     Checkpoint {
         run: RunKey,
         form: ReadFormat,
@@ -51,20 +50,22 @@ pub(super) enum SqliteWriterMessage {
 }
 
 impl SqliteWriterMessage {
+    /// Counts its commands.
+    fn commands(&self) -> usize {
+        match self {
+            Self::Appends(commands, _) => commands.len(),
+            _ => 1,
+        }
+    }
+
     /// Returns the bytes of its frames.
     fn bytes(&self) -> usize {
         match self {
-            Self::Command(command) => command.bytes(),
+            Self::Command(command, _) => command.bytes(),
+            Self::Appends(commands, _) => commands.iter().map(LogCommand::bytes).sum(),
             _ => 0,
         }
     }
-}
-
-/// What is flushed.
-pub(super) enum FlushScope {
-    Thread(ThreadKey),
-    Run(RunKey),
-    Everything,
 }
 
 /// The queue of the writer. Dropping it drops what is sent at the same moment, too, so that every waiting caller gets
@@ -83,12 +84,15 @@ pub(super) struct SqliteWriter {
     options: SqliteOptions,
     pub(super) flush_now: HashSet<i64>,
     flush_all: bool,
-    /// Threads whose rows are to be removed, each up to a `seq`.
-    pub(super) purges: VecDeque<(i64, u64)>,
+    /// Whether rows of deleted or trimmed threads may be left to remove.
+    pub(super) purging: bool,
     /// Whether this commit adds outbox messages.
     pub(super) outbox_changed: bool,
     commits: u64,
-    replies: Vec<Box<dyn FnOnce() + Send>>,
+    encoder: RecordEncoder,
+    replies: Vec<CommandReply>,
+    /// The queue's bytes that this commit gives back.
+    queue_bytes: Vec<OwnedSemaphorePermit>,
     /// Dropped after the connection: it waits for that.
     _checkpointer: WalCheckpointer,
     /// Held as long as anything may be written.
@@ -103,8 +107,6 @@ const FLUSH_BYTES: usize = 32 << 10;
 const PENDING_BYTES: usize = 4 << 20;
 /// Threads that are flushed in one commit because too much is pending, so that no commit takes long.
 const FLUSH_THREADS: usize = 16;
-/// Interval of polling the queue while a commit is waited for.
-const QUEUE_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// Under load, one commit in this many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
@@ -115,21 +117,25 @@ impl SqliteWriter {
         connection: Connection,
         lock: StoreLock,
         options: SqliteOptions,
+        unreadable: Arc<UnreadableRuns>,
     ) -> SqliteResult<Self> {
-        let store = SqliteTxnStore::open(connection, &options)?;
+        let store = SqliteTxnStore::open(connection, &options, unreadable)?;
         let mut writer = Self {
             txn: Txn::new(store, (options.clock)()),
             options,
             flush_now: HashSet::new(),
             flush_all: false,
-            purges: VecDeque::new(),
+            purging: false,
             outbox_changed: false,
             commits: 0,
+            encoder: RecordEncoder::default(),
             replies: Vec::new(),
+            queue_bytes: Vec::new(),
             _checkpointer: checkpointer,
             _lock: lock,
         };
-        writer.find_purges()?;
+        let connection = writer.txn.store.connection.begin()?;
+        writer.purging = connection.prepare("SELECT 1 FROM thread WHERE unpurged")?.exists([])?;
         writer.txn.store.connection.commit_now()?;
         Ok(writer)
     }
@@ -143,7 +149,7 @@ impl SqliteWriter {
             std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&receiver));
         let ended = match &committing {
             Ok(_) => self.commit_batches(&mut requests.0, &commits),
-            Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),
+            Err(error) => Err(std::io::Error::new(error.kind(), error.to_string()).into()),
         };
         if let Err(error) = ended {
             fatal.call(&error.to_string());
@@ -161,8 +167,8 @@ impl SqliteWriter {
     ///
     /// A batch takes what is queued. While the one before is being committed it keeps growing, so the slower the
     /// disk, the more commands share an fsync. Once nothing is queued, the thread waits for the commit, and not for
-    /// the next command: a later command could not be committed sooner, and need not wake it. The queue is polled in
-    /// between, so that most commands are executed when the commit is done.
+    /// the next command: a later command could not be committed sooner, and need not wake it. It looks at the queue
+    /// about half way, so that most commands are executed when the commit is done.
     fn commit_batches(
         &mut self,
         requests: &mut mpsc::Receiver<SqliteWriterMessage>,
@@ -175,11 +181,11 @@ impl SqliteWriter {
                 if count >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES {
                     break;
                 }
-                let has_work = count > 0 || !self.purges.is_empty();
+                let has_work = count > 0 || self.purging;
                 let next = match requests.try_recv() {
                     Ok(message) => Some(message),
                     Err(_) if self.txn.store.connection.is_with_committer() => {
-                        self.txn.store.connection.wait_for(QUEUE_POLL_INTERVAL);
+                        self.txn.store.connection.wait_a_while();
                         self.txn.store.connection.check()?;
                         continue;
                     }
@@ -197,12 +203,12 @@ impl SqliteWriter {
                     }
                     message => {
                         bytes += message.bytes();
-                        count += 1;
+                        count += message.commands();
                         self.handle(message)?;
                     }
                 }
             }
-            let over = closing || (count == 0 && self.purges.is_empty());
+            let over = closing || (count == 0 && !self.purging);
             self.flush_all |= closing;
             self.write_batch()?;
             self.commits += 1;
@@ -211,7 +217,7 @@ impl SqliteWriter {
                 self.purge()?;
             }
             self.txn.store.connection.check()?;
-            self.submit_commit(commits);
+            self.submit_commit(commits)?;
             self.txn.heads.shrink();
             if over {
                 self.txn.store.connection.wait();
@@ -226,29 +232,38 @@ impl SqliteWriter {
     }
 
     /// Hands the batch to the committer, with what is released after the commit.
-    fn submit_commit(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
+    fn submit_commit(&mut self, commits: &std::sync::mpsc::Sender<Commit>) -> SqliteResult<()> {
         let records = self.txn.batch.records.drain();
         let release = Release {
             records: records.map(|(_, pending)| (pending.key, stored(pending.records))).collect(),
             deleted: self.txn.batch.deleted.drain(..).map(|(_, key)| key).collect(),
             replies: std::mem::take(&mut self.replies),
-            unflushed: !self.txn.store.pending_commits.threads.is_empty(),
+            queue_bytes: std::mem::take(&mut self.queue_bytes),
+            unflushed: self.txn.store.pending_commits.take_changes(),
             outbox_changed: std::mem::take(&mut self.outbox_changed),
+            scanned: self.txn.scanned.take(),
         };
         // Commands that changed nothing are released in order, too: they may report what the batch before has
         // changed.
-        self.txn.store.connection.begin();
+        self.txn.store.connection.begin()?;
         if let Some((connection, returned)) = self.txn.store.connection.take() {
             // If the committer is gone the replies are dropped, which reports an error to the callers.
             let _ = commits.send(Commit { connection, returned, release });
         }
+        Ok(())
     }
 
     fn handle(&mut self, message: SqliteWriterMessage) -> SqliteResult<()> {
         match message {
-            SqliteWriterMessage::Command(mut command) => {
-                self.txn.execute(&mut command)?;
-                self.replies.push(command.into_reply());
+            SqliteWriterMessage::Command(command, queue_bytes) => {
+                self.execute(command)?;
+                self.queue_bytes.push(queue_bytes);
+            }
+            SqliteWriterMessage::Appends(commands, queue_bytes) => {
+                for command in commands {
+                    self.execute(command)?;
+                }
+                self.queue_bytes.push(queue_bytes);
             }
             SqliteWriterMessage::Trim(trim, reply) => {
                 let result = self.trim(&trim)?;
@@ -259,23 +274,15 @@ impl SqliteWriter {
                 self.reply(reply, Ok(()));
             }
             SqliteWriterMessage::MarkDelivered(message, outcome, reply) => {
-                self.mark_delivered(message, outcome)?;
-                self.reply(reply, Ok(()));
-            }
-            SqliteWriterMessage::Flush(what, reply) => {
-                let heads = &self.txn.heads;
-                match what {
-                    FlushScope::Thread(key) => self.flush_now.extend(heads.loaded_thread(&key)),
-                    FlushScope::Run(key) => self.flush_now.extend(heads.thread_of_loaded_run(&key)),
-                    FlushScope::Everything => self.flush_all = true,
-                }
+                let connection = self.txn.store.connection.begin()?;
+                sql::mark_delivered(connection, message, outcome, self.txn.now)?;
                 self.reply(reply, Ok(()));
             }
             SqliteWriterMessage::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
                 let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
-                self.txn.store.connection.begin().prepare_cached(sql)?.execute(values)?;
+                self.txn.store.connection.begin()?.prepare_cached(sql)?.execute(values)?;
             }
             SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(())),
             SqliteWriterMessage::Close => {}
@@ -283,9 +290,26 @@ impl SqliteWriter {
         Ok(())
     }
 
+    /// Executes a command of the log; its reply is sent after the commit.
+    fn execute(&mut self, mut command: LogCommand) -> SqliteResult<()> {
+        let mark = self.txn.mark();
+        let reply = match self.txn.execute(&mut command) {
+            Ok(()) => command.into_reply(),
+            // It has changed nothing, so the damage need not end the process.
+            Err(failure) if failure.is_damage() && self.txn.mark() == mark => {
+                tracing::error!(%failure, "a command needs data that cannot be read");
+                let refusal = LogError::Damaged(format!("{failure}; nothing was written"));
+                CommandReply::Caller(Box::new(move || command.refuse(refusal)))
+            }
+            Err(failure) => return Err(failure),
+        };
+        self.replies.push(reply);
+        Ok(())
+    }
+
     fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: Result<T, LogError>) {
         // The caller may be gone.
-        self.replies.push(Box::new(move || drop(reply.send(result))));
+        self.replies.push(CommandReply::Caller(Box::new(move || drop(reply.send(result)))));
     }
 
     /// Writes the batch: what changes with every record into `pending_commits`, and new rows and changes of status
@@ -299,8 +323,11 @@ impl SqliteWriter {
         for (thread, pending) in self.txn.batch.records.iter().filter(|(thread, _)| is_kept(**thread)) {
             let unflushed = pending_commits.of(*thread);
             let from = unflushed.body.len();
+            let last = unflushed.records.last().map(|(_, stored)| stored.record.seq);
+            let next = pending.records.first().map(|(_, stored)| stored.record.seq);
+            assert!(last.is_none() || last.map(|last| last + 1) == next, "`seq` is contiguous in a thread");
             for (run, stored) in &pending.records {
-                record::encode(&mut unflushed.body, *run as u64, stored);
+                self.encoder.encode(&mut unflushed.body, *run as u64, stored);
                 unflushed.ends.push(unflushed.body.len());
                 unflushed.records.push((*run, stored.clone()));
             }
@@ -313,7 +340,7 @@ impl SqliteWriter {
         }
         self.save_outbox()?;
         let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
-        pending_commits.write(connection.begin())?;
+        pending_commits.write(connection.begin()?)?;
         self.flush()
     }
 
@@ -323,18 +350,22 @@ impl SqliteWriter {
         let SqliteTxnStore { connection, pending_commits, leases, .. } = store;
         for id in batch.touched_threads.drain() {
             if let Some(thread) = heads.thread_mut(id) {
-                save_thread(connection.begin(), thread)?;
+                save_thread(connection.begin()?, thread)?;
             }
         }
         for id in batch.touched_runs.drain() {
             let Some(run) = heads.run_mut(id) else { continue };
             leases.save(run);
-            if run.new || run.stored_status != run.head.state.status {
+            // What lists are filtered by is never pending.
+            if run.new
+                || run.stored_status != run.head.state.status
+                || run.stored_interactions != run.interaction_counts()
+            {
                 if run.head.state.status.is_closed() {
                     // Rows that end with a run can be removed with it.
                     self.flush_now.insert(run.thread);
                 }
-                save_run(connection.begin(), run)?;
+                save_run(connection.begin()?, run)?;
             } else if run.dirty || run.producers.values().any(|producer| producer.dirty) {
                 pending_commits.push_run(run)?;
                 pending_commits.of(run.thread).runs.insert(id);
@@ -359,28 +390,29 @@ impl SqliteWriter {
             flushed = true;
         }
         let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
-        if flushed { pending_commits.remove_flushed(connection.begin()) } else { Ok(()) }
+        if flushed {
+            pending_commits.remove_flushed(connection.begin()?)?;
+        }
+        Ok(())
     }
 
     fn flush_thread(&mut self, thread: i64) -> SqliteResult<()> {
         let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
-        let Some(UnflushedThread { records, body, ends, runs, .. }) = pending_commits.threads.remove(&thread)
-        else {
+        let Some(UnflushedThread { records, body, ends, runs, .. }) = pending_commits.remove(thread) else {
             return Ok(());
         };
-        let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";
-        let mut insert = connection.begin().prepare_cached(sql)?;
         let (mut first, mut from) = (0, 0);
         for (at, end) in ends.iter().enumerate() {
             if end - from >= CHUNK_BYTES || at + 1 == ends.len() {
                 let (first_seq, last_seq) = (records[first].1.record.seq, records[at].1.record.seq);
-                insert.execute(params![thread, first_seq, last_seq, &body[from..*end]])?;
+                assert!(last_seq - first_seq == (at - first) as u64, "`seq` is contiguous in a thread");
+                save_chunk(connection.begin()?, thread, first_seq, last_seq, &body[from..*end])?;
                 (first, from) = (at + 1, *end);
             }
         }
         for run in runs {
             if let Some(run) = self.txn.heads.run_mut(run) {
-                save_run(connection.begin(), run)?;
+                save_run(connection.begin()?, run)?;
             }
         }
         Ok(())

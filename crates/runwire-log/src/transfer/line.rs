@@ -15,7 +15,7 @@ use bytes::Bytes;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::Event;
 use runwire_model::json::{Object, ObjectWriter, check_nested};
-use runwire_model::record::{By, Entry, Record};
+use runwire_model::record::{Entry, EventOrigin, Record};
 use runwire_model::{Timestamp, limits};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ fn record(object: &mut ObjectWriter<'_>, stored: &StoredRecord) {
     object.opt_str("frame", frame.as_deref());
     object.array("events", &record.entries, |out, entry| {
         let mut object = ObjectWriter::begin(out);
-        object.str("by", by_name(entry.by));
+        object.str("by", origin_name(entry.origin));
         let mut event = object.object("event");
         entry.event.write(&mut event);
         event.end();
@@ -86,12 +86,12 @@ fn record(object: &mut ObjectWriter<'_>, stored: &StoredRecord) {
     });
 }
 
-fn by_name(by: By) -> &'static str {
-    match by {
-        By::Producer => "producer",
-        By::Decoder => "decoder",
-        By::Guard => "guard",
-        By::Server => "server",
+fn origin_name(origin: EventOrigin) -> &'static str {
+    match origin {
+        EventOrigin::Producer => "producer",
+        EventOrigin::Decoder => "decoder",
+        EventOrigin::Guard => "guard",
+        EventOrigin::Server => "server",
     }
 }
 
@@ -152,7 +152,8 @@ struct RecordLine<'l> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventLine<'l> {
-    by: By,
+    #[serde(rename = "by")]
+    origin: EventOrigin,
     #[serde(borrow)]
     event: &'l RawValue,
 }
@@ -170,10 +171,10 @@ fn read_record(text: &str) -> Result<StoredRecord, BadLine> {
         return Err(bad("a record has a frame and its dialect, or neither"));
     }
     let mut entries = Vec::with_capacity(line.events.len());
-    for (index, EventLine { by, event }) in line.events.into_iter().enumerate() {
+    for (index, EventLine { origin, event }) in line.events.into_iter().enumerate() {
         let event = Event::from_stored(event.get());
         let event = event.ok_or_else(|| bad(format!("event {index} of the record cannot be read")))?;
-        entries.push(Entry { event, by });
+        entries.push(Entry { event, origin });
     }
     let record = Record {
         seq: line.seq,
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn an_item_is_the_same_after_decoding() {
         let delta = TextDelta { message_id: "m\n".repeat(300), content: "你好\u{1}".into(), format: None };
-        let entries = vec![Entry { event: Event::new(delta), by: By::Decoder }];
+        let entries = vec![Entry { event: Event::new(delta), origin: EventOrigin::Decoder }];
         let record = Record {
             seq: 7,
             at: Timestamp(9),

@@ -1,6 +1,6 @@
 //! The transfer format: everything that is stored of a thread, item by item, for export and import.
 //!
-//! [`Log::export`](crate::Log::export) returns the items in the order in which [`Log::import`](crate::Log::import)
+//! [`LogUpkeep::export`](crate::LogUpkeep::export) returns the items in the order in which [`import`](crate::LogUpkeep::import)
 //! takes them: the thread; the runs whose events retention has removed; then each run before its first record, the
 //! records in their order, and after the last record of a run its producers; at the end whatever is open, and
 //! [`TransferItem::End`]. [`line`](mod@line) encodes them as lines of JSON.
@@ -9,9 +9,10 @@ pub mod line;
 
 use std::sync::Arc;
 
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Decoder;
 use runwire_model::record::ChatMessage;
-use runwire_model::run::{RunState, Status, Unfit};
+use runwire_model::run::{ReplayError, RunState, Status};
 use runwire_model::{Json, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -237,18 +238,18 @@ pub enum ImportProblem {
 
 impl ImportProblem {
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Conflict(_) => "import_conflict",
-            Self::Gap { .. } => "import_gap",
-            Self::Bad(_) => "bad_record",
+            Self::Conflict(_) => ErrorCode::ImportConflict,
+            Self::Gap { .. } => ErrorCode::ImportGap,
+            Self::Bad(_) => ErrorCode::BadRecord,
             Self::Log(error) => error.code(),
         }
     }
 }
 
-impl From<Unfit> for ImportProblem {
-    fn from(unfit: Unfit) -> Self {
-        Self::Bad(unfit.to_string())
+impl From<ReplayError> for ImportProblem {
+    fn from(error: ReplayError) -> Self {
+        Self::Bad(error.to_string())
     }
 }

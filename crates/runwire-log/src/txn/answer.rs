@@ -7,19 +7,18 @@ use runwire_model::event::{Body, Event, InteractionRequested};
 
 use super::heads::{RunHead, ThreadHead};
 use super::sweep::expiry_events;
-use super::{CommandResult, StoreResult, Txn, TxnStore};
+use super::{CommandResult, StoreResult, Txn, TxnStore, was_accepted};
 use crate::error::LogError;
 use crate::info::InteractionInfo;
 use crate::interaction::{Answer, Answered, Resolution};
 use crate::key::RunKey;
-use crate::record::StoredRecord;
+use crate::record::{StoredRecord, Wanted};
 use crate::run_history::RecordSource;
 
 impl<S: TxnStore> Txn<S> {
     /// Writes answers together: all in one record, or none.
     pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> CommandResult<S, Vec<Answered>> {
-        let done = self.with_open_thread(key, |txn, thread, run| txn.take_answers(thread, run, answers))?;
-        Ok(done.and_then(|taken| taken))
+        self.with_open_thread(key, |txn, thread, run| txn.take_answers(thread, run, answers))
     }
 
     fn take_answers(
@@ -32,15 +31,12 @@ impl<S: TxnStore> Txn<S> {
         // The answer that each interaction has already; `None` while it is open.
         let mut settled = Vec::with_capacity(answers.len());
         for answer in answers {
-            match self.settled(thread, run, answer)? {
-                Ok(won) => settled.push(won),
-                Err(refused) => return Ok(Err(refused)),
-            }
+            settled.push(self.settled(thread, run, answer)?);
         }
         let given = answers.iter().zip(&settled).filter(|(_, settled)| settled.is_none());
         let events: Vec<_> = given.map(|(answer, _)| Event::new(answer.clone().into_event())).collect();
         if !events.is_empty() {
-            let _ = self.append_server_events(thread, run, events)?;
+            was_accepted(self.append_server_events(thread, run, events))?;
         }
         let answered = |(answer, settled): (&Answer, Option<Resolution>)| {
             let new = settled.is_none();
@@ -53,7 +49,7 @@ impl<S: TxnStore> Txn<S> {
             });
             Answered { run: run.info(), answer, new }
         };
-        Ok(Ok(answers.iter().zip(settled).map(answered).collect()))
+        Ok(answers.iter().zip(settled).map(answered).collect())
     }
 
     /// Expires interactions that are due before they are answered, if the sweep is late.
@@ -70,7 +66,7 @@ impl<S: TxnStore> Txn<S> {
         };
         if answers.iter().any(is_due) {
             let events = expiry_events(run, now);
-            let _ = self.append_server_events(thread, run, events)?;
+            was_accepted(self.append_server_events(thread, run, events))?;
         }
         Ok(())
     }
@@ -85,20 +81,20 @@ impl<S: TxnStore> Txn<S> {
         let (interaction, status) = (answer.interaction_id.clone(), run.head.state.status);
         let asked = run.head.summary.interaction(&interaction);
         if !status.is_closed() && asked.is_some_and(InteractionInfo::is_open) {
-            return Ok(Ok(None));
+            return Ok(None);
         }
         let won = asked.map(|asked| self.resolution(thread, run, asked)).transpose()?.flatten();
         let id = run.key.id.to_string();
-        Ok(match (asked, won) {
+        Err(Self::refuse(match (asked, won) {
             (_, won) if status.is_closed() => {
-                Err(LogError::RunClosed { run: id, status, answer: won.map(Box::new) })
+                LogError::RunClosed { run: id, status, answer: won.map(Box::new) }
             }
-            (None, _) => Err(LogError::InteractionUnknown { run: id, interaction }),
-            (_, Some(won)) if answer.equals(&won) => Ok(Some(won)),
-            (_, Some(won)) => Err(LogError::InteractionClosed { interaction, answer: Box::new(won) }),
+            (None, _) => LogError::InteractionUnknown { run: id, interaction },
+            (_, Some(won)) if answer.equals(&won) => return Ok(Some(won)),
+            (_, Some(won)) => LogError::InteractionClosed { interaction, answer: Box::new(won) },
             // A resolved interaction of an open run has its answer in a record: the store has lost it.
-            (_, None) => Err(LogError::Unavailable(format!("the answer to `{interaction}` is not stored"))),
-        })
+            (_, None) => LogError::Unavailable(format!("the answer to `{interaction}` is not stored")),
+        }))
     }
 
     /// Returns the answer that an interaction has.
@@ -111,7 +107,7 @@ impl<S: TxnStore> Txn<S> {
         let source = self.source(thread);
         let search = RecordSearch { run: &run.key.id, first_seq: run.first_seq, known: asked.settled_seq };
         let found = search.find(
-            |after, show| source.visit(after, show),
+            |after, wanted, show| source.visit(after, wanted, show),
             |body, at| resolution_in(body, &asked.interaction_id, at),
         );
         source.check()?;
@@ -130,12 +126,13 @@ impl RecordSearch<'_> {
     /// Returns the first match among the visited records.
     pub(crate) fn find<T>(
         &self,
-        visit: impl FnOnce(u64, &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>),
+        visit: impl FnOnce(u64, Wanted<'_>, &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>),
         pick: impl Fn(&Body, Timestamp) -> Option<T>,
     ) -> Option<T> {
         let from = self.known.or(self.first_seq)?;
         let mut found = None;
-        visit(from.saturating_sub(1), &mut |stored| {
+        let wanted = Wanted { run: Some(self.run), types: &["interaction."] };
+        visit(from.saturating_sub(1), wanted, &mut |stored| {
             let record = &stored.record;
             if self.known.is_some_and(|known| known != record.seq) {
                 return ControlFlow::Break(());

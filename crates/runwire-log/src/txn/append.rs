@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use runwire_model::Timestamp;
-use runwire_model::dialect::{Decoder, Dialect, Opened, SESSION_ID, Weave};
+use runwire_model::dialect::{Decoder, Dialect, OpenedFrame, RecordBuilder, SESSION_ID};
 use runwire_model::event::{Body, Event};
-use runwire_model::record::{By, Entry, Record};
+use runwire_model::record::{Entry, EventOrigin, Record};
 use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
 
-use super::check::Checking;
+use super::check::{Checking, ScannedFrame};
 use super::heads::{ProducerHead, RunHead, RunOrigin, ThreadHead};
 use super::lease::Lease;
 use super::merge::Named;
 use super::producer::{self, Undecided};
-use super::{CommandResult, StoreResult, Txn, TxnStore, mint};
+use super::{CommandError, CommandResult, StoreResult, Txn, TxnStore, mint};
 use crate::append::{Append, Appended, CheckMode, FrameIn, Target};
 use crate::error::{AppendFault, FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::record::StoredRecord;
-use crate::run_history::{RecordSource, RunHistory, StateCache};
+use crate::run_history::RunHistory;
 
 /// The origin of a record: a frame, or nothing for the server's own events.
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Origin {
     time: Option<Timestamp>,
     name: Option<Box<str>>,
     frame: Option<Bytes>,
-    /// Whether the frame names a session of Loom's.
+    /// Whether the frame names a session that tells parallel runs apart.
     names_session: bool,
 }
 
@@ -47,26 +47,27 @@ impl<S: TxnStore> Txn<S> {
             Some(run) if append.thread.as_ref().is_some_and(|named| **named != *run.thread_key.id) => {
                 let refused = LogError::RunExists(run.key.id.to_string());
                 self.heads.put_run(run);
-                return Ok(Err(refused));
+                return Err(Self::refuse(refused));
             }
             Some(run) => (self.thread_of(&run)?, run),
-            None => match self.run_for_frames(key, append.thread.as_deref())? {
-                Ok(made) => made,
-                Err(refused) => return Ok(Err(refused)),
-            },
+            None => self.run_for_frames(key, append.thread.as_deref())?,
         };
-        let written = self.write_to_run(&mut thread, &mut run, append)?;
-        let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
+        let written = self.write_to_run(&mut thread, &mut run, append);
+        let accepted = match &written {
+            Ok(appended) => appended.accepted,
+            Err(CommandError::Refused(_)) => 0,
+            Err(CommandError::Store(_)) => return written,
+        };
         if accepted == 0 && run.first_seq.is_none() && self.heads.is_fresh_run(&run) {
             // Nothing was written: drop the new run.
             thread.open.retain(|open| *open != run.id);
             if !self.heads.is_fresh_thread(&thread) {
                 self.heads.put_thread(thread);
             }
-            return Ok(written);
+            return written;
         }
         self.put(thread, run);
-        Ok(written)
+        written
     }
 
     /// Creates the run of an append, and its thread, if they do not exist.
@@ -76,18 +77,14 @@ impl<S: TxnStore> Txn<S> {
         named: Option<&str>,
     ) -> CommandResult<S, (Box<ThreadHead>, Box<RunHead>)> {
         let now = self.now;
-        let thread = match named {
+        let mut thread = match named {
             Some(name) => self.thread_to_join(&key.thread(name), now)?,
-            None => Ok(self.thread_of_its_own(key, now)?),
-        };
-        let mut thread = match thread {
-            Ok(thread) => thread,
-            Err(refused) => return Ok(Err(refused)),
+            None => self.thread_of_its_own(key, now)?,
         };
         let request = RunOrigin { thread_id: named.map(str::to_owned), ..RunOrigin::default() };
         let run = self.new_run(key.clone(), &thread, request, now)?;
         thread.open.push(run.id);
-        Ok(Ok((thread, run)))
+        Ok((thread, run))
     }
 
     /// Returns the thread that a new run joins, created if missing.
@@ -97,13 +94,13 @@ impl<S: TxnStore> Txn<S> {
         now: Timestamp,
     ) -> CommandResult<S, Box<ThreadHead>> {
         let Some(thread) = self.heads.take_thread(&self.store, key)? else {
-            return Ok(Ok(self.new_thread(key.clone(), false, now)?));
+            return Ok(self.new_thread(key.clone(), false, now)?);
         };
         match self.refuse_another_run(&thread)? {
-            None => Ok(Ok(thread)),
+            None => Ok(thread),
             Some(refused) => {
                 self.heads.put_thread(thread);
-                Ok(Err(refused))
+                Err(Self::refuse(refused))
             }
         }
     }
@@ -148,18 +145,13 @@ impl<S: TxnStore> Txn<S> {
         append: &Append,
     ) -> CommandResult<S, Appended> {
         if thread.deleted {
-            return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
+            return Err(Self::refuse(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
         let name = producer::name_of(append);
-        let mut producer = match producer::head_of(&run.producers, name) {
-            Ok(producer) => producer,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let written = self.write_frames(thread, run, &mut producer, append)?;
-        if written.is_ok() {
-            producer::keep(&mut run.producers, name, producer);
-        }
-        Ok(written)
+        let mut producer = producer::head_of(&run.producers, name).map_err(Self::refuse)?;
+        let appended = self.write_frames(thread, run, &mut producer, append)?;
+        producer::keep(&mut run.producers, name, producer);
+        Ok(appended)
     }
 
     fn write_frames(
@@ -170,26 +162,17 @@ impl<S: TxnStore> Txn<S> {
         append: &Append,
     ) -> CommandResult<S, Appended> {
         let checking = Checking::of(append);
-        let written = self.write_new_frames(producer, append, |txn, producer, decoder, frame| {
-            let opened = match decoder.open(frame.name, frame.data) {
-                Ok(opened) => opened,
-                Err(error) => return Ok(Err(error.into())),
-            };
+        let mut appended = self.write_new_frames(producer, append, |txn, producer, decoder, frame| {
+            let (opened, scanned) = ScannedFrame::open(decoder, frame, checking).map_err(Self::refuse)?;
             let session = Named::in_envelope(&opened.envelope, decoder.dialect()).thread;
-            let session = match producer::session_of(producer, run, session, checking) {
-                Ok(session) => session,
-                Err(refused) => return Ok(Err(refused.into())),
-            };
-            let written = txn.weave(thread, run, decoder, opened, frame, checking)?;
-            if let (Ok(()), Some(session)) = (&written, session) {
+            let session = producer::session_of(producer, run, session, checking);
+            let session = session.map_err(|refused| Self::refuse(FrameProblem::from(refused)))?;
+            txn.decode(thread, run, decoder, opened, &scanned, checking)?;
+            if let Some(session) = session {
                 producer.state.session = Some(session);
             }
-            Ok(written)
+            Ok(())
         })?;
-        let mut appended = match written {
-            Ok(appended) => appended,
-            Err(refused) => return Ok(Err(refused)),
-        };
         if append.end && appended.fault.is_none() {
             self.end_of_input(thread, run, EndOfInput::Complete)?;
         }
@@ -197,54 +180,49 @@ impl<S: TxnStore> Txn<S> {
             run.renew_lease();
         }
         appended.last_seq = run.last_seq;
-        Ok(Ok(appended))
+        Ok(appended)
     }
 
     /// Decodes a frame into a run, and adds its record. On an error nothing has changed.
-    pub(crate) fn weave(
+    pub(crate) fn decode(
         &mut self,
         thread: &mut ThreadHead,
         run: &mut RunHead,
         decoder: &mut Decoder,
-        opened: Opened<'_>,
-        frame: FrameIn<'_>,
+        opened: OpenedFrame<'_>,
+        scanned: &ScannedFrame<'_>,
         checking: Checking,
-    ) -> StoreResult<S, Result<(), FrameProblem>> {
+    ) -> CommandResult<S, (), FrameProblem> {
         self.begin(thread, run)?;
         let dialect = decoder.dialect_with(&opened);
         let mut checked = (None, Vec::new());
         // A run that has ended takes nothing, whatever its document says.
         if checking.mode == CheckMode::Refuse && !run.head.state.status.is_closed() {
-            match checking.refuse(run, dialect, frame) {
-                Ok((state, findings)) => checked = (Some(Box::new(state)), findings),
-                Err(refused) => return Ok(Err(refused)),
-            }
+            let (state, findings) = checking.refuse(run, dialect, scanned).map_err(Self::refuse)?;
+            checked = (Some(Box::new(state)), findings);
         }
         let time = opened.envelope.time;
-        let names_session = decoder.dialect() == Dialect::Loom && opened.envelope.thread.is_some();
+        let names_session = decoder.dialect().has_run_sessions() && opened.envelope.thread.is_some();
         let decoded = self.with_state(thread, run, |state, look, seq, entries| {
-            let weave = Weave::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
-            let mut weave = weave.with_whole(checking.whole);
-            decoder.decode(opened, &mut weave)
-        })?;
-        let entries = match decoded {
-            Ok(((), entries)) => entries,
-            Err(error) => return Ok(Err(error.into())),
-        };
+            let builder =
+                RecordBuilder::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
+            let mut builder = builder.with_whole(checking.whole);
+            decoder.decode(opened, &mut builder).map_err(FrameProblem::from)
+        });
+        let ((), entries) = decoded?;
         match checking.mode {
             CheckMode::Off => {}
-            CheckMode::Warn => checking.warn(run, dialect, frame, thread.seq + 1),
+            CheckMode::Warn => checking.warn(run, dialect, scanned, thread.seq + 1),
             CheckMode::Refuse => {
                 let (state, findings) = checked;
                 run.head.check = state;
                 run.head.summary.warnings.add(thread.seq + 1, dialect, findings);
             }
         }
-        let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
-        let name = frame.name.map(Into::into);
-        let origin = Origin { dialect: Some(dialect), time, name, frame: frame_bytes, names_session };
+        let (name, bytes) = (scanned.frame.name.map(Into::into), Some(scanned.frame.to_bytes()));
+        let origin = Origin { dialect: Some(dialect), time, name, frame: bytes, names_session };
         self.push(thread, run, entries, origin);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Applies a change to the state of a run, with access to the stored records; returns the added entries.
@@ -258,16 +236,18 @@ impl<S: TxnStore> Txn<S> {
             u64,
             &mut Vec<Entry>,
         ) -> Result<T, E>,
-    ) -> StoreResult<S, Result<(T, Vec<Entry>), E>> {
+    ) -> CommandResult<S, (T, Vec<Entry>), E> {
         let seq = thread.seq + 1;
-        let mut entries = Vec::new();
-        let mut state = std::mem::take(&mut run.head.state);
+        // Most frames are one event; more would be room for four.
+        let mut entries = Vec::with_capacity(1);
         let source = self.source(thread);
-        let known = StateCache::default();
-        let worked = work(&mut state, &run_history(&source, run, seq, &known), seq, &mut entries);
-        run.head.state = state;
+        let RunHead { key, first_seq, head, lookups, .. } = run;
+        let (first_seq, upto) = (first_seq.unwrap_or(seq), thread.seq);
+        let history =
+            RunHistory { source: &source, run: &key.id, first_seq, upto, current: None, cache: lookups };
+        let worked = work(&mut head.state, &history, seq, &mut entries);
         source.check()?;
-        Ok(worked.map(|result| (result, entries)))
+        worked.map(|result| (result, entries)).map_err(Self::refuse)
     }
 
     /// Initialises the state of a run without records from the thread's previous run.
@@ -297,11 +277,11 @@ impl<S: TxnStore> Txn<S> {
         let ended = self.with_state(thread, run, |state, look, seq, entries| {
             state.end_of_input(end, seq, look, entries);
             Ok::<_, Refusal>(())
-        })?;
-        if let Ok(((), entries)) = ended
-            && !entries.is_empty()
-        {
-            self.push(thread, run, entries, Origin::default());
+        });
+        match ended {
+            Ok(((), entries)) if !entries.is_empty() => self.push(thread, run, entries, Origin::default()),
+            Ok(_) | Err(CommandError::Refused(_)) => {}
+            Err(CommandError::Store(failure)) => return Err(failure),
         }
         Ok(())
     }
@@ -312,21 +292,23 @@ impl<S: TxnStore> Txn<S> {
         thread: &mut ThreadHead,
         run: &mut RunHead,
         events: Vec<Event>,
-    ) -> StoreResult<S, Result<(), Refusal>> {
+    ) -> CommandResult<S, (), Refusal> {
         self.begin(thread, run)?;
         let before = run.head.state.clone();
         let acted = self.with_state(thread, run, |state, look, seq, entries| {
             let mut events = events.into_iter();
-            events.try_for_each(|event| state.apply(event, By::Server, Authority::Server, seq, look, entries))
-        })?;
+            events.try_for_each(|event| {
+                state.apply(event, EventOrigin::Server, Authority::Server, seq, look, entries)
+            })
+        });
         match acted {
             Ok(((), entries)) => {
                 self.push(thread, run, entries, Origin::default());
-                Ok(Ok(()))
+                Ok(())
             }
-            Err(refusal) => {
+            Err(error) => {
                 run.head.state = before;
-                Ok(Err(refusal))
+                Err(error)
             }
         }
     }
@@ -386,6 +368,7 @@ impl<S: TxnStore> Txn<S> {
             run.ended_at = Some(at);
             thread.open.retain(|open| *open != run.id);
             run.set_lease(Lease::None);
+            run.lookups.clear();
         }
         self.batch.push(thread, run.id, stored);
     }
@@ -400,34 +383,34 @@ impl<S: TxnStore> Txn<S> {
             &mut ProducerHead,
             &mut Decoder,
             FrameIn<'_>,
-        ) -> StoreResult<S, Result<(), FrameProblem>>,
+        ) -> CommandResult<S, (), FrameProblem>,
     ) -> CommandResult<S, Appended> {
-        let skip = match producer::check_stamp(producer, append.stamp.as_ref(), append.frames.len()) {
-            Ok(skip) => skip,
-            Err(refused) => return Ok(Err(refused)),
-        };
+        let skip = producer::check_stamp(producer, append.stamp.as_ref(), append.frames.len());
+        let skip = skip.map_err(Self::refuse)?;
         let threads = Vec::new();
         let mut appended =
             Appended { accepted: 0, duplicates: skip as u64, last_seq: 0, threads, fault: None };
         if skip == append.frames.len() {
-            return Ok(Ok(appended));
+            return Ok(appended);
         }
         let mut decoder = match producer::decoder_for(producer, append, skip) {
             Ok(decoder) => decoder,
-            Err(Undecided::Refused(refused)) => return Ok(Err(refused)),
+            Err(Undecided::Refused(refused)) => return Err(Self::refuse(refused)),
             Err(Undecided::Fault(fault)) => {
                 appended.fault = Some(fault);
-                return Ok(Ok(appended));
+                return Ok(appended);
             }
         };
         for (index, frame) in append.frames.iter().enumerate().skip(skip) {
-            if let Some(decoder) = &mut decoder
-                && let Err(problem) = write(self, producer, decoder, frame)?
-            {
-                appended.fault = Some(AppendFault::new(index, frame.line, problem));
-                break;
+            let written = decoder.as_mut().map_or(Ok(()), |decoder| write(self, producer, decoder, frame));
+            match written {
+                Ok(()) => appended.accepted += 1,
+                Err(CommandError::Refused(problem)) => {
+                    appended.fault = Some(AppendFault::new(index, frame.line, problem));
+                    break;
+                }
+                Err(CommandError::Store(failure)) => return Err(failure.into()),
             }
-            appended.accepted += 1;
         }
         if appended.accepted > 0 {
             producer.state.decoder = decoder;
@@ -435,18 +418,8 @@ impl<S: TxnStore> Txn<S> {
         if append.stamp.is_some() {
             producer.next += appended.accepted;
         }
-        Ok(Ok(appended))
+        Ok(appended)
     }
-}
-
-fn run_history<'a>(
-    source: &'a dyn RecordSource,
-    run: &'a RunHead,
-    next: u64,
-    known: &'a StateCache,
-) -> RunHistory<'a> {
-    let first_seq = run.first_seq.unwrap_or(next);
-    RunHistory { source, run: &run.key.id, first_seq, current: None, state: known }
 }
 
 fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {

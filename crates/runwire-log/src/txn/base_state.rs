@@ -1,6 +1,6 @@
 //! The messages and state of a thread before its oldest kept record.
 
-use runwire_model::record::{ChatMessage, Earlier};
+use runwire_model::record::{ChatMessage, History};
 use runwire_model::run::RunState;
 use runwire_model::window::Window;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use runwire_model::event::{Event, RunCancelRequested, RunCancelled};
 use runwire_model::run::Status;
 
 use super::lease::Lease;
-use super::{CommandResult, Txn, TxnStore};
+use super::{CommandResult, Txn, TxnStore, was_accepted};
 use crate::key::RunKey;
 use crate::{Cancel, Cancelled};
 
@@ -15,11 +15,11 @@ impl<S: TxnStore> Txn<S> {
             let new = match run.head.state.status {
                 Status::Pending | Status::Suspended => {
                     let event = Event::new(RunCancelled { reason, ..Default::default() });
-                    txn.append_server_events(thread, run, vec![event])?.is_ok()
+                    was_accepted(txn.append_server_events(thread, run, vec![event]))?
                 }
                 Status::Running if !run.head.summary.cancel_requested => {
                     let event = Event::new(RunCancelRequested { reason, by });
-                    let asked = txn.append_server_events(thread, run, vec![event])?.is_ok();
+                    let asked = was_accepted(txn.append_server_events(thread, run, vec![event]))?;
                     if asked {
                         run.set_lease(Lease::Stopping);
                     }

@@ -3,12 +3,12 @@
 //! The state of the check is part of the run's head, so that a body may arrive in pieces and on different nodes.
 //! Duplicate frames are skipped before the check, so that nothing is counted twice.
 
-use runwire_check::{CheckState, CheckedFrame, Finding, Side, UNJUDGED};
-use runwire_model::dialect::Dialect;
+use runwire_check::{CheckState, CheckedFrame, Finding, FrameScan, Side, UNJUDGED};
+use runwire_model::dialect::{Decoder, Dialect, OpenedFrame};
 use runwire_model::run::WholePolicy;
 
 use super::heads::{RunHead, ThreadHead};
-use super::{StoreResult, Txn, TxnStore};
+use super::{CommandResult, Txn, TxnStore};
 use crate::append::{Append, CheckMode, FrameIn};
 use crate::error::{Breach, FrameProblem};
 
@@ -33,7 +33,7 @@ impl Checking {
         self,
         run: &RunHead,
         dialect: Dialect,
-        frame: FrameIn<'_>,
+        scanned: &ScannedFrame<'_>,
     ) -> Result<(CheckState, Vec<Finding>), FrameProblem> {
         let mut state = match &run.head.check {
             Some(state) => {
@@ -43,13 +43,13 @@ impl Checking {
             }
             None => begin(run, dialect),
         };
-        let findings = self.findings(run, &mut state, frame);
+        let findings = self.findings(run, &mut state, scanned);
         breach(dialect, &findings)?;
         Ok((state, findings))
     }
 
     /// Counts the violations of a written frame as warnings.
-    pub(crate) fn warn(self, run: &mut RunHead, dialect: Dialect, frame: FrameIn<'_>, seq: u64) {
+    pub(crate) fn warn(self, run: &mut RunHead, dialect: Dialect, scanned: &ScannedFrame<'_>, seq: u64) {
         // The box is reused: every frame comes through here.
         let mut state = match run.head.check.take() {
             Some(mut state) => {
@@ -58,15 +58,15 @@ impl Checking {
             }
             None => Box::new(begin(run, dialect)),
         };
-        let findings = self.findings(run, &mut state, frame);
+        let findings = self.findings(run, &mut state, scanned);
         run.head.check = Some(state);
         if !findings.is_empty() {
             run.head.summary.warnings.add(seq, dialect, findings);
         }
     }
 
-    fn findings(self, run: &RunHead, state: &mut CheckState, frame: FrameIn<'_>) -> Vec<Finding> {
-        warnings(state, frame, self.writer_of(run))
+    fn findings(self, run: &RunHead, state: &mut CheckState, scanned: &ScannedFrame<'_>) -> Vec<Finding> {
+        warnings(state, scanned, self.writer_of(run))
     }
 
     /// Returns a number for who writes: another one after an answer, when a producer may begin anew.
@@ -76,10 +76,37 @@ impl Checking {
     }
 }
 
+/// A frame, and the result of scanning it as a whole.
+pub(crate) struct ScannedFrame<'a> {
+    pub(crate) frame: FrameIn<'a>,
+    scan: Option<FrameScan<'a>>,
+}
+
+impl<'a> ScannedFrame<'a> {
+    /// Reads the envelope of a frame, and scans it if it is to be checked.
+    pub(crate) fn open(
+        decoder: &Decoder,
+        frame: FrameIn<'a>,
+        checking: Checking,
+    ) -> Result<(OpenedFrame<'a>, Self), FrameProblem> {
+        let mut scan = None;
+        let opened = decoder.open_with(frame.name, frame.data, |object, text| {
+            if checking.mode != CheckMode::Off {
+                scan = FrameScan::of(decoder.dialect(), Side::Producer, object, text);
+            }
+        })?;
+        Ok((opened, Self { frame, scan }))
+    }
+}
+
 /// Lists what a frame of a producer breaks of its document, and that the check may miss something from there on.
-fn warnings(state: &mut CheckState, frame: FrameIn<'_>, writer: u64) -> Vec<Finding> {
-    let mut findings =
-        state.check(CheckedFrame { name: frame.name, data: frame.data }, writer, Side::Producer);
+fn warnings(state: &mut CheckState, scanned: &ScannedFrame<'_>, writer: u64) -> Vec<Finding> {
+    let ScannedFrame { frame, scan } = scanned;
+    let mut findings = match scan.as_ref().filter(|scan| scan.dialect() == state.dialect()) {
+        Some(scan) => state.check_scanned(scan, frame.name, writer),
+        // It shows that the stream is of a profile of its dialect.
+        None => state.check(CheckedFrame { name: frame.name, data: frame.data }, writer, Side::Producer),
+    };
     findings.retain(|finding| finding.is_problem() || finding.code == UNJUDGED);
     findings
 }
@@ -107,10 +134,10 @@ impl<S: TxnStore> Txn<S> {
         thread: &ThreadHead,
         checking: Checking,
         dialect: Dialect,
-        frame: FrameIn<'_>,
-    ) -> StoreResult<S, Result<(), FrameProblem>> {
+        scanned: &ScannedFrame<'_>,
+    ) -> CommandResult<S, (), FrameProblem> {
         if checking.mode != CheckMode::Refuse {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let mut state = CheckState::new(dialect);
         if let Some(latest) = thread.latest
@@ -122,7 +149,7 @@ impl<S: TxnStore> Txn<S> {
             }
             self.heads.put_run(latest);
         }
-        Ok(breach(dialect, &warnings(&mut state, frame, checking.writer)))
+        breach(dialect, &warnings(&mut state, scanned, checking.writer)).map_err(Self::refuse)
     }
 }
 

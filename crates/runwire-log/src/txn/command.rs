@@ -2,53 +2,69 @@
 
 use tokio::sync::oneshot;
 
-use super::{Merge, StoreResult, Txn, TxnStore};
+use super::reply::{AppendReplyTo, CommandReply, ReplyTo, SinkTicket};
+use super::{CommandError, Merge, StoreResult, Txn, TxnStore};
 use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::interaction::{Answer, Answered};
 use crate::key::{RunKey, ThreadKey};
+use crate::log::QueuedAppend;
 use crate::transfer::{Imported, NumberedItem};
 use crate::{Cancel, Cancelled};
 
-/// A command, its outcome, and the channel of its reply.
-pub(crate) struct Pending<C, T> {
+/// A command, its outcome, and where its reply goes.
+pub(crate) struct Pending<C, T, R = oneshot::Sender<Result<T, LogError>>> {
     command: C,
     /// Boxed to keep the command small to move.
     outcome: Option<Box<Result<T, LogError>>>,
-    reply: oneshot::Sender<Result<T, LogError>>,
+    reply: R,
 }
 
-impl<C, T: Send + 'static> Pending<C, T> {
-    pub(crate) fn new(command: C, reply: oneshot::Sender<Result<T, LogError>>) -> Self {
+impl<C, T: Send + 'static, R: ReplyTo<T>> Pending<C, T, R> {
+    pub(crate) fn new(command: C, reply: R) -> Self {
         Self { command, outcome: None, reply }
     }
 
-    fn set_outcome(&mut self, outcome: Result<T, LogError>) {
+    /// Stores the outcome, unless the store failed.
+    fn set_outcome<E>(&mut self, outcome: Result<T, CommandError<E, LogError>>) -> Result<(), E> {
+        let outcome = match outcome {
+            Ok(done) => Ok(done),
+            Err(CommandError::Refused(refusal)) => Err(refusal),
+            Err(CommandError::Store(failure)) => return Err(failure),
+        };
         self.outcome = Some(Box::new(outcome));
+        Ok(())
     }
 
     /// Replies with an error.
     fn refuse(self, error: LogError) {
-        let _ = self.reply.send(Err(error));
+        CommandReply::send_all([self.reply.with(Box::new(Err(error)))]);
     }
 
-    /// Drops the command; the returned function replies with its outcome.
-    fn into_reply(self) -> Box<dyn FnOnce() + Send> {
-        let (outcome, reply) = (self.outcome, self.reply);
-        Box::new(move || {
-            // Without an outcome the sender is dropped, which reports an unknown outcome.
-            if let Some(outcome) = outcome {
-                // The caller may be gone.
-                let _ = reply.send(*outcome);
-            }
-        })
+    /// Drops the command; the returned reply has its outcome. Without one the channel is dropped, which reports an
+    /// unknown outcome.
+    fn into_reply(self) -> CommandReply {
+        match self.outcome {
+            Some(outcome) => self.reply.with(outcome),
+            None => CommandReply::Dropped,
+        }
+    }
+}
+
+/// An append, its outcome, and where its reply goes.
+pub(crate) type PendingAppend = Pending<Append, Appended, AppendReplyTo>;
+
+impl From<Pending<Append, Appended>> for PendingAppend {
+    fn from(pending: Pending<Append, Appended>) -> Self {
+        let Pending { command, outcome, reply } = pending;
+        Self { command, outcome, reply: AppendReplyTo::Caller(reply) }
     }
 }
 
 /// A command for the log.
 pub(crate) enum LogCommand {
-    Append(Pending<Append, Appended>),
+    Append(PendingAppend),
     /// An append whose frames name their threads.
     Merge(Pending<Merge, Appended>),
     Import(Pending<(ThreadKey, Vec<NumberedItem>), Imported>),
@@ -56,12 +72,32 @@ pub(crate) enum LogCommand {
     CreateThread(Pending<NewThread, Created<ThreadInfo>>),
     Cancel(Pending<(RunKey, Cancel), Cancelled>),
     Answer(Pending<(RunKey, Vec<Answer>), Vec<Answered>>),
-    Heartbeat(Pending<RunKey, RunInfo>),
+    Heartbeat(Pending<Vec<RunKey>, Vec<Result<RunInfo, LogError>>>),
     Sweep(Pending<(), usize>),
     Delete(Pending<(ThreadKey, bool), ()>),
 }
 
 impl LogCommand {
+    /// Makes the command of an append whose caller waits for it.
+    pub(crate) fn append(pending: Pending<Append, Appended>) -> Self {
+        Self::Append(pending.into())
+    }
+
+    /// Makes the command of an append whose reply goes to a sink.
+    pub(crate) fn submitted(append: Append, ticket: SinkTicket) -> Self {
+        Self::Append(Pending::new(append, AppendReplyTo::Sink(ticket)))
+    }
+
+    /// Returns a submitted append that was not queued.
+    pub(crate) fn into_submitted(self) -> Option<QueuedAppend> {
+        match self {
+            Self::Append(Pending { command, reply: AppendReplyTo::Sink(ticket), .. }) => {
+                Some(QueuedAppend { append: command, ticket: ticket.cancel() })
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the bytes of its frames.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -76,6 +112,9 @@ impl LogCommand {
     pub(crate) fn keys(&self) -> (Vec<ThreadKey>, Vec<RunKey>) {
         if let Self::Merge(pending) = self {
             return (pending.command.threads.clone(), pending.command.runs.clone());
+        }
+        if let Self::Heartbeat(pending) = self {
+            return (Vec::new(), pending.command.clone());
         }
         let (thread, run) = self.routing_key();
         (thread.into_iter().collect(), run.into_iter().collect())
@@ -105,7 +144,7 @@ impl LogCommand {
             }
             Self::Cancel(pending) => (None, Some(pending.command.0.clone())),
             Self::Answer(pending) => (None, Some(pending.command.0.clone())),
-            Self::Heartbeat(pending) => (None, Some(pending.command.clone())),
+            Self::Heartbeat(pending) => (None, pending.command.first().cloned()),
             Self::Sweep(_) => (None, None),
             Self::Delete(pending) => (Some(pending.command.0.clone()), None),
         }
@@ -151,8 +190,8 @@ impl LogCommand {
         }
     }
 
-    /// Drops the command; the returned function is called after the commit, and replies with the outcome.
-    pub(crate) fn into_reply(self) -> Box<dyn FnOnce() + Send> {
+    /// Drops the command; the returned reply with its outcome is sent after the commit.
+    pub(crate) fn into_reply(self) -> CommandReply {
         match self {
             Self::Append(pending) => pending.into_reply(),
             Self::Merge(pending) => pending.into_reply(),
@@ -172,25 +211,27 @@ impl<S: TxnStore> Txn<S> {
     /// Executes a command. It can be executed again if the batch was not committed.
     pub(crate) fn execute(&mut self, command: &mut LogCommand) -> StoreResult<S, ()> {
         match command {
-            LogCommand::Append(pending) => pending.set_outcome(self.append(&pending.command)?),
-            LogCommand::Merge(pending) => pending.set_outcome(self.append(&pending.command.append)?),
+            LogCommand::Append(pending) => pending.set_outcome(self.append(&pending.command)),
+            LogCommand::Merge(pending) => pending.set_outcome(self.append(&pending.command.append)),
             LogCommand::Import(pending) => {
-                pending.set_outcome(self.import(&pending.command.0, &pending.command.1)?)
+                pending.set_outcome(self.import(&pending.command.0, &pending.command.1))
             }
-            LogCommand::CreateRun(pending) => pending.set_outcome(self.create_run(&pending.command)?),
-            LogCommand::CreateThread(pending) => pending.set_outcome(self.create_thread(&pending.command)?),
+            LogCommand::CreateRun(pending) => pending.set_outcome(self.create_run(&pending.command)),
+            LogCommand::CreateThread(pending) => pending.set_outcome(self.create_thread(&pending.command)),
             LogCommand::Cancel(pending) => {
-                pending.set_outcome(self.cancel(&pending.command.0, &pending.command.1)?)
+                pending.set_outcome(self.cancel(&pending.command.0, &pending.command.1))
             }
             LogCommand::Answer(pending) => {
-                pending.set_outcome(self.answer(&pending.command.0, &pending.command.1)?)
+                pending.set_outcome(self.answer(&pending.command.0, &pending.command.1))
             }
-            LogCommand::Heartbeat(pending) => pending.set_outcome(self.heartbeat(&pending.command)?),
-            LogCommand::Sweep(pending) => pending.set_outcome(Ok(self.sweep()?)),
+            LogCommand::Heartbeat(pending) => {
+                let renewed = self.heartbeat_all(&pending.command).map_err(CommandError::Store);
+                pending.set_outcome(renewed)
+            }
+            LogCommand::Sweep(pending) => pending.set_outcome(self.sweep().map_err(CommandError::Store)),
             LogCommand::Delete(pending) => {
-                pending.set_outcome(self.delete(&pending.command.0, pending.command.1)?)
+                pending.set_outcome(self.delete(&pending.command.0, pending.command.1))
             }
         }
-        Ok(())
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct CommitBatch {
     pub(crate) deleted: Vec<(i64, ThreadKey)>,
     /// New outbox messages.
     pub(crate) outbox: Vec<NewOutboxMessage>,
+    /// Number of changes: grows with every record and every changed head.
+    pub(super) changes: u64,
 }
 
 /// New records of a thread, each with the number of its run.
@@ -56,7 +58,12 @@ impl CommitBatch {
     pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<StoredRecord>) {
         let begin =
             || ThreadRecords { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
-        self.records.entry(thread.id).or_insert_with(begin).records.push((run, stored));
+        self.changes += 1;
+        let records = &mut self.records.entry(thread.id).or_insert_with(begin).records;
+        let follows = |(_, last): &(i64, Arc<StoredRecord>)| last.record.seq + 1 == stored.record.seq;
+        assert!(records.last().is_none_or(follows), "`seq` is contiguous in a thread");
+        assert!(stored.record.seq == thread.seq, "a record is the head of its thread");
+        records.push((run, stored));
     }
 
     /// Lists the new records of a thread.
@@ -83,6 +90,27 @@ impl<S: TxnStore> Txn<S> {
                     event: event.to_json(),
                 });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(seq: u64) -> Arc<StoredRecord> {
+        let record = Record { seq, at: Timestamp(1), source_time: None, dialect: None, entries: Vec::new() };
+        Arc::new(StoredRecord { run: "run".into(), record, name: None, frame: None })
+    }
+
+    #[test]
+    #[should_panic(expected = "`seq` is contiguous in a thread")]
+    fn a_gap_between_records_is_not_written() {
+        let mut batch = CommitBatch::default();
+        let mut thread = ThreadHead::new(1, ThreadKey::new("tenant", "thread"), false, Timestamp(1));
+        for seq in [1, 3] {
+            thread.seq = seq;
+            batch.push(&thread, 1, record(seq));
         }
     }
 }

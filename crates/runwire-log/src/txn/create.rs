@@ -19,9 +19,9 @@ impl<S: TxnStore> Txn<S> {
             None => self.new_thread(key, new.parallel, self.now)?,
         };
         let result = if thread.deleted {
-            Err(LogError::ThreadDeleted(id))
+            Err(Self::refuse(LogError::ThreadDeleted(id)))
         } else if thread.parallel != new.parallel {
-            Err(LogError::ThreadExists(id))
+            Err(Self::refuse(LogError::ThreadExists(id)))
         } else {
             let info = ThreadInfo {
                 thread_id: id,
@@ -37,7 +37,7 @@ impl<S: TxnStore> Txn<S> {
             Ok(Created { value: info, new: is_new })
         };
         self.put_thread(thread);
-        Ok(result)
+        result
     }
 
     pub(crate) fn create_run(&mut self, new: &NewRun) -> CommandResult<S, Created<RunInfo>> {
@@ -46,23 +46,19 @@ impl<S: TxnStore> Txn<S> {
         if let Some(run) = self.heads.take_run(&self.store, &key)? {
             let thread = self.thread_of(&run)?;
             let result = if thread.deleted {
-                Err(LogError::ThreadDeleted(thread.key.id.to_string()))
+                Err(Self::refuse(LogError::ThreadDeleted(thread.key.id.to_string())))
             } else if run.request.is_same(&request) {
                 Ok(Created { value: run.info(), new: run.request.is_same_attempt(&request) })
             } else {
-                Err(LogError::RunExists(key.id.to_string()))
+                Err(Self::refuse(LogError::RunExists(key.id.to_string())))
             };
             self.heads.put_thread(thread);
             self.heads.put_run(run);
-            return Ok(result);
+            return result;
         }
-        let thread = match &new.thread_id {
+        let mut thread = match &new.thread_id {
             Some(thread) => self.thread_to_join(&key.thread(thread.as_str()), self.now)?,
-            None => Ok(self.thread_of_its_own(&key, self.now)?),
-        };
-        let mut thread = match thread {
-            Ok(thread) => thread,
-            Err(refused) => return Ok(Err(refused)),
+            None => self.thread_of_its_own(&key, self.now)?,
         };
         let mut run = self.new_run(key, &thread, request, self.now)?;
         thread.open.push(run.id);
@@ -70,6 +66,6 @@ impl<S: TxnStore> Txn<S> {
         run.owner = self.node.clone().filter(|_| new.is_started_here);
         let info = run.info();
         self.put(thread, run);
-        Ok(Ok(Created { value: info, new: true }))
+        Ok(Created { value: info, new: true })
     }
 }

@@ -17,6 +17,7 @@ use super::store::TxnStore;
 use crate::info::{NewRun, OrphanedRun, RunInfo, RunSummary, truncate_title};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
+use crate::run_history::HistoryCache;
 
 /// The state of a thread in its writer.
 #[derive(Debug)]
@@ -80,9 +81,13 @@ pub(crate) struct RunHead {
     pub(crate) head: RunProgress,
     /// The status in its row.
     pub(crate) stored_status: Status,
+    /// How many interactions its row has, and how many of them are open.
+    pub(crate) stored_interactions: (usize, usize),
     /// The lease in its row, and when that expires, if the store has it.
     pub(crate) stored_lease: (Lease, u64),
     pub(crate) producers: HashMap<String, ProducerHead>,
+    /// What commands have looked up of its records.
+    pub(crate) lookups: HistoryCache,
     pub(crate) new: bool,
     /// Whether its row is stale.
     pub(crate) dirty: bool,
@@ -172,6 +177,8 @@ pub(crate) struct ProducerHead {
     pub(crate) dirty: bool,
     /// Whether its snapshot is stale, too.
     pub(crate) snapshot_dirty: bool,
+    /// Whether its state has changed since it was written, and not only its position.
+    pub(crate) state_dirty: bool,
 }
 
 /// The decoder of a producer, and the runs that its frames go to.
@@ -258,13 +265,25 @@ impl RunHead {
             owner: None,
             head: RunProgress { state, ..RunProgress::default() },
             stored_status: Status::Pending,
+            stored_interactions: (0, 0),
             stored_lease: (Lease::None, 0),
             producers: HashMap::new(),
+            lookups: HistoryCache::default(),
             new: true,
             dirty: true,
             snapshot_dirty: false,
             listed: false,
         }
+    }
+
+    /// Returns how many interactions it has, and how many of them are open.
+    pub(crate) fn interaction_counts(&self) -> (usize, usize) {
+        (self.head.summary.interactions.len(), self.head.state.interactions.len())
+    }
+
+    /// Returns whether something of it is to be written, beside its lease.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.new || self.snapshot_dirty || self.producers.values().any(|producer| producer.snapshot_dirty)
     }
 
     pub(crate) fn info(&self) -> RunInfo {
@@ -322,20 +341,60 @@ pub(crate) struct Heads {
     thread_ids: HashMap<ThreadKey, i64>,
     runs: HashMap<i64, Box<RunHead>>,
     run_ids: HashMap<RunKey, i64>,
+    /// Cached heads that were taken out, and not put back.
+    taken: usize,
+    lookups: LookupLimit,
+}
+
+/// Limits the texts and arguments that the heads of runs have looked up and cache.
+#[derive(Debug, Default)]
+pub(crate) struct LookupLimit {
+    /// The bytes of each run that caches any.
+    runs: HashMap<i64, usize>,
+    total: usize,
+}
+
+impl LookupLimit {
+    /// Records the bytes that a run caches. Returns the other runs that must drop theirs, because all together would be
+    /// too much.
+    pub(crate) fn record(&mut self, run: i64, bytes: usize) -> Vec<i64> {
+        if bytes == 0 && self.runs.is_empty() {
+            return Vec::new();
+        }
+        let before = if bytes == 0 { self.runs.remove(&run) } else { self.runs.insert(run, bytes) };
+        self.total = self.total + bytes - before.unwrap_or(0);
+        if self.total <= limits::CACHED_LOOKUP_BYTES {
+            return Vec::new();
+        }
+        let others = self.runs.extract_if(|other, _| *other != run).map(|(other, _)| other).collect();
+        self.total = bytes;
+        others
+    }
+
+    /// Forgets runs that are no longer cached.
+    pub(crate) fn retain(&mut self, is_cached: impl Fn(i64) -> bool) {
+        self.runs.retain(|run, _| is_cached(*run));
+        self.total = self.runs.values().sum();
+    }
 }
 
 impl Heads {
     /// Takes a thread out, loaded if needed; [`Heads::put_thread`] puts it back.
     pub(crate) fn take_thread<S: TxnStore>(&mut self, store: &S, key: &ThreadKey) -> Loaded<S, ThreadHead> {
         if let Some(id) = self.thread_ids.get(key) {
-            return Ok(self.threads.remove(id));
+            let thread = self.threads.remove(id);
+            self.taken += usize::from(thread.is_some());
+            return Ok(thread);
         }
         store.thread(key)
     }
 
     pub(crate) fn take_thread_by_id<S: TxnStore>(&mut self, store: &S, id: i64) -> Loaded<S, ThreadHead> {
         match self.threads.remove(&id) {
-            Some(thread) => Ok(Some(thread)),
+            Some(thread) => {
+                self.taken += 1;
+                Ok(Some(thread))
+            }
             None => store.thread_by_id(id),
         }
     }
@@ -343,6 +402,8 @@ impl Heads {
     pub(crate) fn put_thread(&mut self, mut thread: Box<ThreadHead>) {
         if !std::mem::replace(&mut thread.listed, true) {
             self.thread_ids.insert(thread.key.clone(), thread.id);
+        } else {
+            self.taken = self.taken.saturating_sub(1);
         }
         self.threads.insert(thread.id, thread);
     }
@@ -350,14 +411,19 @@ impl Heads {
     /// Takes a run out, loaded if needed; [`Heads::put_run`] puts it back.
     pub(crate) fn take_run<S: TxnStore>(&mut self, store: &S, key: &RunKey) -> Loaded<S, RunHead> {
         if let Some(id) = self.run_ids.get(key) {
-            return Ok(self.runs.remove(id));
+            let run = self.runs.remove(id);
+            self.taken += usize::from(run.is_some());
+            return Ok(run);
         }
         store.run(key)
     }
 
     pub(crate) fn take_run_by_id<S: TxnStore>(&mut self, store: &S, id: i64) -> Loaded<S, RunHead> {
         match self.runs.remove(&id) {
-            Some(run) => Ok(Some(run)),
+            Some(run) => {
+                self.taken += 1;
+                Ok(Some(run))
+            }
             None => store.run_by_id(id),
         }
     }
@@ -365,8 +431,20 @@ impl Heads {
     pub(crate) fn put_run(&mut self, mut run: Box<RunHead>) {
         if !std::mem::replace(&mut run.listed, true) {
             self.run_ids.insert(run.key.clone(), run.id);
+        } else {
+            self.taken = self.taken.saturating_sub(1);
+        }
+        for other in self.lookups.record(run.id, run.lookups.bytes()) {
+            if let Some(other) = self.runs.get_mut(&other) {
+                other.lookups.clear();
+            }
         }
         self.runs.insert(run.id, run);
+    }
+
+    /// Returns the number of cached heads that were taken out, and not put back.
+    pub(super) fn taken(&self) -> usize {
+        self.taken
     }
 
     /// Returns whether the current command has created the thread.
@@ -420,21 +498,12 @@ impl Heads {
         self.runs.len() > limits::CACHED_HEADS || self.threads.len() > limits::CACHED_HEADS
     }
 
-    /// Returns the number of a loaded thread.
-    pub(crate) fn loaded_thread(&self, key: &ThreadKey) -> Option<i64> {
-        self.thread_ids.get(key).copied()
-    }
-
-    /// Returns the number of the thread of a loaded run.
-    pub(crate) fn thread_of_loaded_run(&self, key: &RunKey) -> Option<i64> {
-        self.run_ids.get(key).and_then(|id| self.runs.get(id)).map(|run| run.thread)
-    }
-
     /// Drops clean heads when there are too many. Only valid after a commit that flushed all.
     pub(crate) fn shrink(&mut self) {
         if self.is_full() {
             self.runs.retain(|_, run| run.dirty);
             self.run_ids.retain(|_, id| self.runs.contains_key(id));
+            self.lookups.retain(|run| self.runs.contains_key(&run));
             self.threads.clear();
             self.thread_ids.clear();
         }
@@ -451,6 +520,7 @@ impl Heads {
     pub(crate) fn forget_thread(&mut self, id: i64) {
         self.runs.retain(|_, run| run.thread != id);
         self.run_ids.retain(|_, run| self.runs.contains_key(run));
+        self.lookups.retain(|run| self.runs.contains_key(&run));
         self.threads.remove(&id);
         self.thread_ids.retain(|_, thread| *thread != id);
     }

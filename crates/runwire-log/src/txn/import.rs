@@ -14,11 +14,11 @@ use runwire_model::run::Status;
 use super::append::interaction_deadline;
 use super::heads::{ImportedBase, RunHead, RunOrigin, ThreadHead};
 use super::lease::Lease;
-use super::{BaseState, CommandResult, StoreResult, Txn, TxnStore};
+use super::{BaseState, CommandError, CommandResult, StoreResult, Txn, TxnStore};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::record::StoredRecord;
+use crate::record::{StoredRecord, Wanted};
 use crate::run_history::RecordSource;
 use crate::transfer::{
     ImportFault, ImportProblem, Imported, NumberedItem, TransferItem, TransferRun, TransferThread, TrimmedRun,
@@ -27,7 +27,7 @@ use crate::transfer::{
 /// Upper bound for any `seq`, index or time; stores can hold it.
 pub(crate) const MAX_NUMBER: u64 = 1 << 53;
 
-pub(crate) type ImportResult<S> = StoreResult<S, Result<(), ImportProblem>>;
+pub(crate) type ImportResult<S> = CommandResult<S, (), ImportProblem>;
 
 impl<S: TxnStore> Txn<S> {
     pub(crate) fn import(&mut self, key: &ThreadKey, items: &[NumberedItem]) -> CommandResult<S, Imported> {
@@ -35,23 +35,23 @@ impl<S: TxnStore> Txn<S> {
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
             return match items.next() {
                 Some((line, TransferItem::Thread(facts))) => self.import_new(key, *line, facts, items),
-                _ => Ok(Err(LogError::ThreadUnknown(key.id.to_string()))),
+                _ => Err(Self::refuse(LogError::ThreadUnknown(key.id.to_string()))),
             };
         };
         if thread.deleted {
             self.heads.put_thread(thread);
-            return Ok(Err(LogError::ThreadDeleted(key.id.to_string())));
+            return Err(Self::refuse(LogError::ThreadDeleted(key.id.to_string())));
         }
         let mut imported = Imported::default();
         if let Some((line, TransferItem::Thread(facts))) =
             items.next_if(|(_, item)| matches!(item, TransferItem::Thread(_)))
-            && let Err(problem) = self.is_same_thread(&thread, facts)?
         {
-            imported.fault = Some(ImportFault { line: *line, problem });
+            let same = self.is_same_thread(&thread, facts);
+            imported.fault = fault_of::<S>(*line, same)?;
         }
         self.import_items(&mut thread, items, &mut imported)?;
         self.put_thread(thread);
-        Ok(Ok(imported))
+        Ok(imported)
     }
 
     fn import_new<'a>(
@@ -64,7 +64,7 @@ impl<S: TxnStore> Txn<S> {
         let mut imported = Imported::default();
         if let Err(problem) = check_thread(key, facts) {
             imported.fault = Some(ImportFault { line, problem });
-            return Ok(Ok(imported));
+            return Ok(imported);
         }
         let mut thread = self.new_thread(key.clone(), facts.parallel, facts.created_at)?;
         if facts.oldest > 1 {
@@ -72,7 +72,7 @@ impl<S: TxnStore> Txn<S> {
         }
         self.import_items(&mut thread, items, &mut imported)?;
         self.put_thread(thread);
-        Ok(Ok(imported))
+        Ok(imported)
     }
 
     /// Initialises the first run of a thread that was imported without its beginning.
@@ -104,9 +104,8 @@ impl<S: TxnStore> Txn<S> {
             && thread.created_at == facts.created_at
             && *thread.key.id == *facts.thread_id
             && reaches;
-        Ok(same
-            .then_some(())
-            .ok_or_else(|| ImportProblem::Conflict(format!("the thread `{}`", thread.key.id))))
+        let conflict = || ImportProblem::Conflict(format!("the thread `{}`", thread.key.id));
+        same.then_some(()).ok_or_else(|| Self::refuse(conflict()))
     }
 
     fn import_items<'a>(
@@ -123,7 +122,7 @@ impl<S: TxnStore> Txn<S> {
             }
             let taken = match item {
                 TransferItem::Thread(_) => {
-                    Ok(Err(ImportProblem::Bad("a thread is told once, at the beginning".into())))
+                    Err(Self::refuse(ImportProblem::Bad("a thread is told once, at the beginning".into())))
                 }
                 TransferItem::Run(facts) => self.import_run(thread, facts),
                 TransferItem::Record(stored) if stored.record.seq <= before => {
@@ -132,15 +131,13 @@ impl<S: TxnStore> Txn<S> {
                 }
                 TransferItem::Record(stored) => {
                     let taken = self.import_record(thread, stored);
-                    imported.imported += u64::from(matches!(taken, Ok(Ok(()))));
+                    imported.imported += u64::from(taken.is_ok());
                     taken
                 }
                 TransferItem::State(state) => self.import_state(thread, state),
                 TransferItem::End { head } => self.end_import(thread, *head),
             };
-            if let Err(problem) = taken? {
-                imported.fault = Some(ImportFault { line: *line, problem });
-            }
+            imported.fault = fault_of::<S>(*line, taken)?;
         }
         imported.head = thread.seq;
         Ok(())
@@ -149,7 +146,7 @@ impl<S: TxnStore> Txn<S> {
     fn import_run(&mut self, thread: &mut ThreadHead, facts: &TransferRun) -> ImportResult<S> {
         if !is_id(&facts.run_id) || facts.created_at.0 >= MAX_NUMBER {
             let problem = "the run has no id or one that no run can have, or a time beyond all times";
-            return Ok(Err(ImportProblem::Bad(problem.into())));
+            return Err(Self::refuse(ImportProblem::Bad(problem.into())));
         }
         let key = RunKey::new(thread.key.tenant.clone(), facts.run_id.as_str());
         let request = request_of(facts);
@@ -162,19 +159,19 @@ impl<S: TxnStore> Txn<S> {
                 false => LogError::RunExists(key.id.to_string()).into(),
             };
             self.heads.put_run(run);
-            return Ok(same.then_some(()).ok_or(problem));
+            return same.then_some(()).ok_or_else(|| Self::refuse(problem));
         }
         if let Some(trimmed) = &facts.trimmed {
             return self.import_trimmed(thread, key, request, facts.created_at, trimmed);
         }
         if let Some(refused) = self.refuse_another_run(thread)? {
-            return Ok(Err(refused.into()));
+            return Err(Self::refuse(refused.into()));
         }
         let mut run = self.new_run(key, thread, request, facts.created_at)?;
         thread.open.push(run.id);
         self.extend_lease(&mut run);
         self.put_run(run);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Creates the row of a run whose events are gone: its id stays used, and its outcome known.
@@ -194,16 +191,15 @@ impl<S: TxnStore> Txn<S> {
             || trimmed.last_seq > thread.seq
             || guard.is_some_and(|guard| !guard.is_within_limits())
         {
-            return Ok(Err(ImportProblem::Bad(
-                "the run cannot have been removed by retention like that".into(),
-            )));
+            let problem = "the run cannot have been removed by retention like that";
+            return Err(Self::refuse(ImportProblem::Bad(problem.into())));
         }
         let mut run = self.new_run(key, thread, request, created_at)?;
         if let Some(guard) = guard {
             run.head.state.clone_from(guard);
         }
         // A closed run has no open interactions.
-        run.head.state.questions.clear();
+        run.head.state.interactions.clear();
         let (thread_id, run_id) = (thread.key.id.to_string(), run.key.id.to_string());
         (run.head.state.thread_id, run.head.state.run_id) = (thread_id, run_id);
         run.head.state.status = trimmed.status;
@@ -212,7 +208,7 @@ impl<S: TxnStore> Txn<S> {
         (run.first_seq, run.last_seq, run.trimmed) = (Some(trimmed.first_seq), trimmed.last_seq, true);
         thread.latest = Some(run.id);
         self.put_run(run);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Compares a record with the existing one; `known` caches records that were read ahead.
@@ -229,7 +225,7 @@ impl<S: TxnStore> Txn<S> {
         if known.front().is_none_or(|known| known.record.seq != seq) {
             known.clear();
             let source = self.source(thread);
-            source.visit(seq.saturating_sub(1), &mut |there| {
+            source.visit(seq.saturating_sub(1), Wanted::default(), &mut |there| {
                 known.push_back(there.clone());
                 if known.len() < READ_AHEAD { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
@@ -241,45 +237,49 @@ impl<S: TxnStore> Txn<S> {
             None => true,
             Some(there) => there == stored,
         };
-        Ok(same.then_some(()).ok_or_else(|| ImportProblem::Conflict(format!("record {seq}"))))
+        same.then_some(()).ok_or_else(|| Self::refuse(ImportProblem::Conflict(format!("record {seq}"))))
     }
 
     fn import_record(&mut self, thread: &mut ThreadHead, stored: &Arc<StoredRecord>) -> ImportResult<S> {
         let record = &stored.record;
         if record.seq != thread.seq + 1 {
-            return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: record.seq }));
+            return Err(Self::refuse(ImportProblem::Gap { expected: thread.seq + 1, got: record.seq }));
         }
         let latest =
             [record.at, record.source_time.unwrap_or_default()].into_iter().max().unwrap_or_default();
         if record.at < thread.at || latest.0 >= MAX_NUMBER {
             let problem = "its time is before that of the record before it, or beyond all times";
-            return Ok(Err(ImportProblem::Bad(problem.into())));
+            return Err(Self::refuse(ImportProblem::Bad(problem.into())));
         }
         if record.entries.iter().any(|entry| has_long_interaction_id(&entry.event)) {
-            return Ok(Err(ImportProblem::Bad("the id of its question is too long".into())));
+            return Err(Self::refuse(ImportProblem::Bad("the id of its question is too long".into())));
         }
         let key = RunKey { tenant: thread.key.tenant.clone(), id: stored.run.clone() };
         let unknown = || ImportProblem::Bad(format!("no line before it tells of its run `{}`", key.id));
         if !is_id(&key.id) {
-            return Ok(Err(unknown()));
+            return Err(Self::refuse(unknown()));
         }
-        let Some(mut run) = self.heads.take_run(&self.store, &key)? else { return Ok(Err(unknown())) };
+        let Some(mut run) = self.heads.take_run(&self.store, &key)? else {
+            return Err(Self::refuse(unknown()));
+        };
         if run.thread != thread.id {
             self.heads.put_run(run);
-            return Ok(Err(unknown()));
+            return Err(Self::refuse(unknown()));
         }
         self.begin(thread, &mut run)?;
-        let replayed = self.with_state(thread, &mut run, |state, look, _, _| state.replay(record, look))?;
-        let taken = match replayed {
+        let replayed = self.with_state(thread, &mut run, |state, look, _, _| {
+            state.replay(record, look).map_err(ImportProblem::from)
+        });
+        match &replayed {
             Ok(_) => {
                 self.add_record(thread, &mut run, stored.clone());
                 self.extend_lease(&mut run);
-                Ok(())
             }
-            Err(unfit) => Err(unfit.into()),
-        };
+            Err(CommandError::Refused(_)) => {}
+            Err(CommandError::Store(_)) => return replayed.map(drop),
+        }
         self.put_run(run);
-        Ok(taken)
+        replayed.map(drop)
     }
 
     /// Extends the lease of an open run for the duration of the import.
@@ -294,7 +294,8 @@ impl<S: TxnStore> Txn<S> {
     /// Restores the normal leases of the thread's open runs.
     fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> ImportResult<S> {
         if head > thread.seq {
-            return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: head.saturating_add(1) }));
+            let (expected, got) = (thread.seq + 1, head.saturating_add(1));
+            return Err(Self::refuse(ImportProblem::Gap { expected, got }));
         }
         for open in thread.open.clone() {
             let at = thread.at;
@@ -310,7 +311,16 @@ impl<S: TxnStore> Txn<S> {
                 Ok(())
             })?;
         }
-        Ok(Ok(()))
+        Ok(())
+    }
+}
+
+/// Returns the fault of a line whose item is refused.
+fn fault_of<S: TxnStore>(line: u64, taken: ImportResult<S>) -> StoreResult<S, Option<ImportFault>> {
+    match taken {
+        Ok(()) => Ok(None),
+        Err(CommandError::Refused(problem)) => Ok(Some(ImportFault { line, problem })),
+        Err(CommandError::Store(failure)) => Err(failure),
     }
 }
 

@@ -17,9 +17,9 @@ impl<S: TxnStore> Txn<S> {
             !is_named || producer.epoch >= MAX_NUMBER || producer.next >= MAX_NUMBER
         };
         if state.producers.len() > limits::PRODUCERS || state.producers.iter().any(is_wrong) {
-            return Ok(Err(ImportProblem::Bad(
-                "it has too many producers, names that none can have, or numbers beyond all numbers".into(),
-            )));
+            let problem =
+                "it has too many producers, names that none can have, or numbers beyond all numbers";
+            return Err(Self::refuse(ImportProblem::Bad(problem.into())));
         }
         let Some(run_id) = &state.run_id else {
             // A thread that was written since is newer.
@@ -29,27 +29,30 @@ impl<S: TxnStore> Txn<S> {
                     keep_newer(&mut thread.producers, &producer.name, head);
                 }
             }
-            return Ok(Ok(()));
+            return Ok(());
         };
         let key = RunKey::new(thread.key.tenant.clone(), run_id.as_str());
         let unknown = || ImportProblem::Bad(format!("no line before it tells of the run `{run_id}`"));
         if !is_id(run_id) {
-            return Ok(Err(unknown()));
+            return Err(Self::refuse(unknown()));
         }
-        let Some(mut run) = self.heads.take_run(&self.store, &key)? else { return Ok(Err(unknown())) };
+        let Some(mut run) = self.heads.take_run(&self.store, &key)? else {
+            return Err(Self::refuse(unknown()));
+        };
         if run.thread == thread.id && run.last_seq == state.last_seq {
             if let Some(guard) = &state.guard {
-                run.head.state.recall(guard);
+                run.head.state.adopt_decoder_state(guard);
                 (run.dirty, run.snapshot_dirty) = (true, true);
             }
             for producer in &state.producers {
                 let state = ProducerState { decoder: producer.decoder.clone(), ..ProducerState::default() };
                 keep_newer(&mut run.producers, &producer.name, head_of(producer, state));
             }
-            self.batch.touched_runs.insert(run.id);
+            self.put_run(run);
+        } else {
+            self.heads.put_run(run);
         }
-        self.heads.put_run(run);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Converts a producer of the whole thread; its routes to runs that were not imported are dropped.
@@ -71,7 +74,8 @@ impl<S: TxnStore> Txn<S> {
 }
 
 fn head_of(producer: &TransferProducer, state: ProducerState) -> ProducerHead {
-    ProducerHead { epoch: producer.epoch, next: producer.next, state, dirty: true, snapshot_dirty: true }
+    let (epoch, next) = (producer.epoch, producer.next);
+    ProducerHead { epoch, next, state, dirty: true, snapshot_dirty: true, state_dirty: true }
 }
 
 /// Stores a producer's position, unless a newer one is known.

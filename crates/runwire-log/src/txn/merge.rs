@@ -12,7 +12,7 @@ use runwire_model::json::{FieldError, Object};
 use super::check::Checking;
 use super::heads::{Route, ThreadHead};
 use super::route::{Sessions, remember};
-use super::{CommandResult, StoreResult, Txn, TxnStore, producer};
+use super::{CommandError, CommandResult, StoreResult, Txn, TxnStore, producer};
 use crate::append::{Append, Appended, FrameIn, Target};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -60,8 +60,8 @@ impl<'a> Named<'a> {
     pub(super) fn in_envelope(envelope: &'a Envelope, dialect: Dialect) -> Self {
         let run = envelope.run.as_deref().filter(|id| is_usable_id(id));
         let thread = envelope.thread.as_deref();
-        // An Agio frame without a thread has its run's id in its place; the run's own thread wins.
-        let thread = thread.filter(|id| dialect != Dialect::Agio || Some(*id) != run);
+        // Where the run's id stands for the thread's, the run's own thread wins.
+        let thread = thread.filter(|id| !dialect.run_stands_for_thread() || Some(*id) != run);
         Self { thread, run }
     }
 }
@@ -95,57 +95,59 @@ impl<S: TxnStore> Txn<S> {
             Some(row) => row,
             None => self.new_thread(key, false, self.now)?,
         };
-        let written = self.write_to_tenant(&mut row, append)?;
-        let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
+        let written = self.write_to_tenant(&mut row, append);
+        let accepted = match &written {
+            Ok(appended) => appended.accepted,
+            Err(CommandError::Refused(_)) => 0,
+            Err(CommandError::Store(_)) => return written,
+        };
         if accepted == 0 && self.heads.is_fresh_thread(&row) {
             // Nothing was written: drop the new thread.
-            return Ok(written);
+            return written;
         }
-        self.put_thread(row);
-        Ok(written)
+        self.put_thread_if_changed(row);
+        written
     }
 
     fn write_to_tenant(&mut self, row: &mut ThreadHead, append: &Append) -> CommandResult<S, Appended> {
         let (tenant, name) = (row.key.tenant.clone(), producer::name_of(append));
         let silent = producer::silent_for_longest(&row.producers, name, self.now);
         let limit = limits::TENANT_PRODUCERS + usize::from(silent.is_some());
-        let mut producer = match producer::head_among(&row.producers, name, limit) {
-            Ok(producer) => producer,
-            Err(_) => return Ok(Err(LogError::TooManyProducers(limits::TENANT_PRODUCERS))),
-        };
+        let producer = producer::head_among(&row.producers, name, limit);
+        let too_many = || LogError::TooManyProducers(limits::TENANT_PRODUCERS);
+        let mut producer = producer.map_err(|_| Self::refuse(too_many()))?;
         let routed_as = format!(" {name}");
         let checking = Checking::of(append);
         let (mut threads, mut last_seq) = (Vec::new(), 0);
         let mut refused = Belongs::default();
-        let written = self.write_new_frames(&mut producer, append, |txn, producer, decoder, frame| {
-            let dialect = decoder.dialect();
-            if !dialect.names_its_session() {
-                return Ok(Err(LogError::NeedsRun(dialect).into()));
-            }
-            let parallel = append.parallel;
-            let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect, checking, parallel };
-            let aliases = &mut producer.state.routes;
-            Ok(txn.merge_frame(&writer, aliases, frame, &mut refused)?.map(|(thread, seq)| {
+        let mut appended =
+            self.write_new_frames(&mut producer, append, |txn, producer, decoder, frame| {
+                let dialect = decoder.dialect();
+                if !dialect.names_its_session() {
+                    return Err(Self::refuse(LogError::NeedsRun(dialect).into()));
+                }
+                let parallel = append.parallel;
+                let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect, checking, parallel };
+                let aliases = &mut producer.state.routes;
+                let (thread, seq) = txn.merge_frame(&writer, aliases, frame, &mut refused)?;
                 last_seq = seq;
                 if !threads.contains(&thread) {
                     threads.push(thread);
                 }
-            }))
-        })?;
-        Ok(written.map(|mut appended| {
-            if appended.accepted > 0 {
-                producer.state.written_at = Some(self.now.0);
-            }
-            producer::keep(&mut row.producers, name, producer);
-            if let Some(silent) = silent.filter(|_| row.producers.len() > limits::TENANT_PRODUCERS) {
-                row.producers.remove(&silent);
-                row.forgotten.push(silent);
-            }
-            if let Some(fault) = &mut appended.fault {
-                (fault.thread, fault.run) = (refused.thread, refused.run);
-            }
-            Appended { threads, last_seq, ..appended }
-        }))
+                Ok(())
+            })?;
+        if appended.accepted > 0 {
+            producer.state.written_at = Some(self.now.0);
+        }
+        producer::keep(&mut row.producers, name, producer);
+        if let Some(silent) = silent.filter(|_| row.producers.len() > limits::TENANT_PRODUCERS) {
+            row.producers.remove(&silent);
+            row.forgotten.push(silent);
+        }
+        if let Some(fault) = &mut appended.fault {
+            (fault.thread, fault.run) = (refused.thread, refused.run);
+        }
+        Ok(Appended { threads, last_seq, ..appended })
     }
 
     /// Writes a frame to the thread and the run that it names; returns that thread and its last `seq`.
@@ -157,31 +159,32 @@ impl<S: TxnStore> Txn<S> {
         aliases: &mut Vec<Route>,
         frame: FrameIn<'_>,
         refused: &mut Belongs,
-    ) -> StoreResult<S, Result<(Arc<str>, u64), FrameProblem>> {
-        let opened = match Decoder::new(writer.dialect).open(frame.name, frame.data) {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Err(error.into())),
-        };
+    ) -> CommandResult<S, (Arc<str>, u64), FrameProblem> {
+        let decoder = Decoder::new(writer.dialect);
+        let opened = decoder.open(frame.name, frame.data);
+        let opened = opened.map_err(|error| Self::refuse(FrameProblem::from(error)))?;
         let named = Named::in_envelope(&opened.envelope, writer.dialect);
         let mut thread = match (named.thread, named.run) {
-            (Some(id), _) if !is_usable_id(id) => return Ok(Err(unusable(writer.dialect).into())),
+            (Some(id), _) if !is_usable_id(id) => return Err(Self::refuse(unusable(writer.dialect).into())),
             (Some(id), _) => self.thread_named(writer, id)?,
             (None, Some(run)) => self.thread_of_run_named(writer, run, aliases)?,
-            (None, None) => return Ok(Err(LogError::NoSession.into())),
+            (None, None) => return Err(Self::refuse(LogError::NoSession.into())),
         };
-        let written = self.merge_into(&mut thread, writer, &named, aliases, frame)?;
-        if written.is_err() {
+        let written = self.merge_into(&mut thread, writer, &named, aliases, frame);
+        if let Err(CommandError::Refused(problem)) = written {
             *refused = Belongs {
                 run: self.run_of_frame(&thread, writer, &named)?,
                 thread: Some(thread.key.id.clone()),
             };
+            if !self.heads.is_fresh_thread(&thread) {
+                self.put_thread_if_changed(thread);
+            }
+            return Err(Self::refuse(problem));
         }
-        if written.is_err() && self.heads.is_fresh_thread(&thread) {
-            return Ok(written.map(|()| (thread.key.id.clone(), 0)));
-        }
+        written?;
         let position = (thread.key.id.clone(), thread.seq);
         self.put_thread(thread);
-        Ok(written.map(|()| position))
+        Ok(position)
     }
 
     fn merge_into(
@@ -191,14 +194,12 @@ impl<S: TxnStore> Txn<S> {
         named: &Named<'_>,
         aliases: &mut Vec<Route>,
         frame: FrameIn<'_>,
-    ) -> StoreResult<S, Result<(), FrameProblem>> {
+    ) -> CommandResult<S, (), FrameProblem> {
         if thread.deleted {
-            return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string()).into()));
+            return Err(Self::refuse(LogError::ThreadDeleted(thread.key.id.to_string()).into()));
         }
-        let mut routed = match producer::head_of(&thread.producers, writer.routed_as) {
-            Ok(routed) => routed,
-            Err(refused) => return Ok(Err(refused.into())),
-        };
+        let routed = producer::head_of(&thread.producers, writer.routed_as);
+        let mut routed = routed.map_err(|refused| Self::refuse(FrameProblem::from(refused)))?;
         if let Some(run) = named.run
             && routed.state.routes.iter().all(|route| route.run.as_deref() != Some(run))
         {
@@ -209,17 +210,13 @@ impl<S: TxnStore> Txn<S> {
         let own = routed.state.decoder.take().filter(|decoder| decoder.dialect() == writer.dialect);
         let mut decoder = own.unwrap_or_else(|| Decoder::new(writer.dialect));
         let sessions = Sessions::AreThreads;
-        let written =
-            self.route_frame(thread, &mut routed, &mut decoder, frame, sessions, writer.checking)?;
-        if written.is_err() {
-            return Ok(written);
-        }
+        self.route_frame(thread, &mut routed, &mut decoder, frame, sessions, writer.checking)?;
         routed.state.decoder = Some(decoder);
         if let (Some(run), Some(route)) = (named.run, routed.state.routes.last()) {
             self.note_alias(thread, run, route.to, aliases)?;
         }
         producer::keep(&mut thread.producers, writer.routed_as, routed);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Finds the id of the run that a refused frame belongs to: here, else in its source.

@@ -26,11 +26,13 @@ mod merge;
 mod producer;
 mod progress_codec;
 mod record_source;
+mod reply;
 mod retention;
 mod route;
 mod store;
 mod sweep;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,10 +42,13 @@ pub(crate) use answer::{RecordSearch, question_in, resolution_in};
 pub(crate) use base_state::BaseState;
 pub(crate) use command::{LogCommand, Pending};
 pub(crate) use commit_batch::{CommitBatch, NewOutboxMessage};
-pub(crate) use heads::{Heads, ProducerHead, ProducerState, RunHead, RunOrigin, RunProgress, ThreadHead};
+pub(crate) use heads::{
+    Heads, LookupLimit, ProducerHead, ProducerState, RunHead, RunOrigin, RunProgress, ThreadHead,
+};
 pub(crate) use lease::Lease;
 pub(crate) use merge::Merge;
 pub(crate) use progress_codec::{ProgressError, decode_all};
+pub(crate) use reply::{CommandReply, SinkTicket};
 pub(crate) use retention::{Candidate, ThreadTrim, plan_trims};
 pub(crate) use store::{MissingRow, TxnStore};
 
@@ -54,8 +59,23 @@ use crate::outbox::Subscriber;
 /// A result whose error is a failure of the store.
 pub(crate) type StoreResult<S, T> = Result<T, <S as TxnStore>::Error>;
 
-/// The result of a command. Outer error: the store failed. Inner error: the command was refused.
-pub(crate) type CommandResult<S, T> = StoreResult<S, Result<T, LogError>>;
+/// The result of a command, or of a part of one with refusals of its own.
+pub(crate) type CommandResult<S, T, R = LogError> = Result<T, CommandError<<S as TxnStore>::Error, R>>;
+
+/// Why a command was not executed.
+#[derive(Debug)]
+pub(crate) enum CommandError<E, R> {
+    /// The store failed. The batch is dropped then, with all heads.
+    Store(E),
+    /// It was refused, and has changed nothing.
+    Refused(R),
+}
+
+impl<E, R> From<E> for CommandError<E, R> {
+    fn from(failure: E) -> Self {
+        Self::Store(failure)
+    }
+}
 
 /// The context in which commands are executed until they are committed together.
 pub(crate) struct Txn<S> {
@@ -68,6 +88,15 @@ pub(crate) struct Txn<S> {
     pub(crate) node: Option<Arc<str>>,
     /// The time of the batch: one for all its records.
     pub(crate) now: Timestamp,
+    /// Stored records that commands have looked at since the last commit.
+    pub(crate) scanned: Cell<u64>,
+}
+
+/// How much a transaction has changed so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TxnMark {
+    changes: u64,
+    taken: usize,
 }
 
 impl<S: TxnStore> Txn<S> {
@@ -80,7 +109,13 @@ impl<S: TxnStore> Txn<S> {
             subscribers: Vec::new(),
             node: None,
             now,
+            scanned: Cell::new(0),
         }
+    }
+
+    /// Makes the error of a refusal.
+    fn refuse<R>(refusal: R) -> CommandError<S::Error, R> {
+        CommandError::Refused(refusal)
     }
 
     /// Drops all heads and the batch: it was not committed, or other nodes may write before the next one.
@@ -89,20 +124,48 @@ impl<S: TxnStore> Txn<S> {
         self.batch = CommitBatch::default();
     }
 
-    /// Returns a changed run and its thread to the heads.
+    /// Returns a mark that is the same before and after a command that has changed nothing.
+    pub(crate) fn mark(&self) -> TxnMark {
+        TxnMark { changes: self.batch.changes, taken: self.heads.taken() }
+    }
+
+    /// Returns a run and its thread to the heads. What has not changed is not written: other nodes' commits would fail.
     fn put(&mut self, thread: Box<ThreadHead>, run: Box<RunHead>) {
-        self.put_thread(thread);
-        self.put_run(run);
+        if run.is_changed() {
+            self.put_thread(thread);
+        } else {
+            self.put_thread_if_changed(thread);
+        }
+        if run.is_changed() || run.leased {
+            self.put_run(run);
+        } else {
+            self.heads.put_run(run);
+        }
+    }
+
+    /// Returns a thread to the heads, which a refusal or a duplicate may have left as it was.
+    fn put_thread_if_changed(&mut self, thread: Box<ThreadHead>) {
+        let is_changed = thread.new
+            || !thread.forgotten.is_empty()
+            || thread.producers.values().any(|producer| producer.dirty)
+            || self.batch.records.contains_key(&thread.id);
+        if is_changed {
+            self.put_thread(thread);
+        } else {
+            self.heads.put_thread(thread);
+        }
     }
 
     /// Returns a changed thread to the heads.
     fn put_thread(&mut self, thread: Box<ThreadHead>) {
+        self.batch.changes += 1;
         self.batch.touched_threads.insert(thread.id);
         self.heads.put_thread(thread);
     }
 
     /// Returns a changed run to the heads.
     fn put_run(&mut self, run: Box<RunHead>) {
+        self.batch.changes += 1;
         self.batch.touched_runs.insert(run.id);
         self.heads.put_run(run);
     }
@@ -123,19 +186,21 @@ impl<S: TxnStore> Txn<S> {
     fn with_open_thread<T>(
         &mut self,
         key: &RunKey,
-        apply: impl FnOnce(&mut Self, &mut ThreadHead, &mut RunHead) -> StoreResult<S, T>,
+        apply: impl FnOnce(&mut Self, &mut ThreadHead, &mut RunHead) -> CommandResult<S, T>,
     ) -> CommandResult<S, T> {
         let Some(mut run) = self.heads.take_run(&self.store, key)? else {
-            return Ok(Err(LogError::RunUnknown(key.id.to_string())));
+            return Err(Self::refuse(LogError::RunUnknown(key.id.to_string())));
         };
         let mut thread = self.thread_of(&run)?;
         let result = if thread.deleted {
-            Err(LogError::ThreadDeleted(thread.key.id.to_string()))
+            Err(Self::refuse(LogError::ThreadDeleted(thread.key.id.to_string())))
         } else {
-            Ok(apply(self, &mut thread, &mut run)?)
+            apply(self, &mut thread, &mut run)
         };
-        self.put(thread, run);
-        Ok(result)
+        if !matches!(result, Err(CommandError::Store(_))) {
+            self.put(thread, run);
+        }
+        result
     }
 
     /// Takes the thread of a run out of the heads; it must exist.
@@ -161,6 +226,15 @@ impl<S: TxnStore> Txn<S> {
         created_at: Timestamp,
     ) -> StoreResult<S, Box<RunHead>> {
         Ok(Box::new(RunHead::new(self.store.new_run_id()?, key, thread, request, created_at)))
+    }
+}
+
+/// Returns whether something was accepted and not refused.
+pub(crate) fn was_accepted<E, R>(result: Result<(), CommandError<E, R>>) -> Result<bool, E> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(CommandError::Refused(_)) => Ok(false),
+        Err(CommandError::Store(failure)) => Err(failure),
     }
 }
 

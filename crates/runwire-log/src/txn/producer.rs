@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use runwire_model::Timestamp;
-use runwire_model::dialect::{DecodeError, Decoder, Dialect, detect};
+use runwire_model::dialect::{DecodeError, Decoder, detect};
 use runwire_model::json::Object;
 
 use super::check::Checking;
@@ -118,7 +118,7 @@ pub(crate) fn decoder_for(
         (Some(decoder), None) => Ok(Some(decoder.clone())),
         (Some(decoder), Some(named)) => {
             let pinned = decoder.dialect();
-            let became = pinned == Dialect::SocialApp && named == Dialect::AgUi;
+            let became = named.refinement() == Some(pinned);
             if pinned == named || became {
                 return Ok(Some(decoder.clone()));
             }
@@ -156,8 +156,14 @@ pub(crate) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mu
     let nobody = ProducerHead::default();
     let before = producers.get(name).unwrap_or(&nobody);
     let place = |producer: &ProducerHead| (producer.epoch, producer.next);
-    if place(before) != place(&producer) || before.state != producer.state {
-        (producer.dirty, producer.snapshot_dirty) = (true, true);
-        producers.insert(name.to_owned(), producer);
+    let has_new_state = before.state != producer.state;
+    if place(before) == place(&producer) && !has_new_state {
+        return;
+    }
+    (producer.dirty, producer.snapshot_dirty) = (true, true);
+    producer.state_dirty |= has_new_state;
+    match producers.get_mut(name) {
+        Some(known) => *known = producer,
+        None => drop(producers.insert(name.to_owned(), ProducerHead { state_dirty: true, ..producer })),
     }
 }

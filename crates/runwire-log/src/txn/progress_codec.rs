@@ -3,6 +3,7 @@
 //! Interactions, error and warnings, which most runs do not have, are JSON beside it, followed by the state of the
 //! frame check. The user message is not in it: the first record writes it to the run's row, where it stays.
 
+use postcard::ser_flavors::Flavor;
 use runwire_model::run::RunState;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,27 @@ struct Rare {
     warnings: Warnings,
 }
 
+/// Appends to a vector; what postcard has for it writes each byte through an iterator or a writer.
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Appending<'_> {
+    type Output = ();
+
+    fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
 impl RunProgress {
     /// Appends the encoded progress.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), ProgressError> {
@@ -84,8 +106,8 @@ impl RunProgress {
             cancel_requested: *cancel_requested,
             rare,
         };
-        postcard::to_io(&encoded, &mut *out)?;
-        postcard::to_io(&self.check, out)?;
+        postcard::serialize_with_flavor(&encoded, Appending(out))?;
+        postcard::serialize_with_flavor(&self.check, Appending(out))?;
         Ok(())
     }
 

@@ -1,13 +1,13 @@
 //! Appends to a whole thread: routes each frame to the run that it belongs to.
 
-use runwire_model::dialect::{Decoder, Dialect, Envelope, Weave};
+use runwire_model::dialect::{Decoder, Dialect, Envelope, RecordBuilder};
 use runwire_model::run::{Authority, EndOfInput, RunState, Status};
 use runwire_model::window::Window;
 
-use super::check::Checking;
+use super::check::{Checking, ScannedFrame};
 use super::heads::{ProducerHead, Route, RunHead, RunOrigin, ThreadHead};
 use super::producer;
-use super::{CommandResult, MissingRow, StoreResult, Txn, TxnStore, mint};
+use super::{CommandError, CommandResult, MissingRow, StoreResult, Txn, TxnStore, mint};
 use crate::append::{Append, Appended, FrameIn};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -42,33 +42,31 @@ impl<S: TxnStore> Txn<S> {
             Some(thread) => thread,
             None => self.new_thread(key.clone(), false, self.now)?,
         };
-        let written = self.write_to_thread(&mut thread, append)?;
-        let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
+        let written = self.write_to_thread(&mut thread, append);
+        let accepted = match &written {
+            Ok(appended) => appended.accepted,
+            Err(CommandError::Refused(_)) => 0,
+            Err(CommandError::Store(_)) => return written,
+        };
         if accepted == 0 && self.heads.is_fresh_thread(&thread) {
             // Nothing was written: drop the new thread.
-            return Ok(written);
+            return written;
         }
-        self.put_thread(thread);
-        Ok(written)
+        self.put_thread_if_changed(thread);
+        written
     }
 
     fn write_to_thread(&mut self, thread: &mut ThreadHead, append: &Append) -> CommandResult<S, Appended> {
         if thread.deleted {
-            return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
+            return Err(Self::refuse(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
         let name = producer::name_of(append);
-        let mut producer = match producer::head_of(&thread.producers, name) {
-            Ok(producer) => producer,
-            Err(refused) => return Ok(Err(refused)),
-        };
+        let mut producer = producer::head_of(&thread.producers, name).map_err(Self::refuse)?;
         let checking = Checking::of(append);
-        let written = self.write_new_frames(&mut producer, append, |txn, producer, decoder, frame| {
-            txn.route_frame(thread, producer, decoder, frame, Sessions::InOneThread, checking)
-        })?;
-        let mut appended = match written {
-            Ok(appended) => appended,
-            Err(refused) => return Ok(Err(refused)),
-        };
+        let mut appended =
+            self.write_new_frames(&mut producer, append, |txn, producer, decoder, frame| {
+                txn.route_frame(thread, producer, decoder, frame, Sessions::InOneThread, checking)
+            })?;
         if append.end && appended.fault.is_none() {
             for route in &producer.state.routes {
                 if thread.open.contains(&route.to) {
@@ -78,7 +76,7 @@ impl<S: TxnStore> Txn<S> {
         }
         producer::keep(&mut thread.producers, name, producer);
         appended.last_seq = thread.seq;
-        Ok(Ok(appended))
+        Ok(appended)
     }
 
     /// Writes a frame to the run of the thread that it belongs to.
@@ -90,11 +88,8 @@ impl<S: TxnStore> Txn<S> {
         frame: FrameIn<'_>,
         sessions: Sessions,
         checking: Checking,
-    ) -> StoreResult<S, Result<(), FrameProblem>> {
-        let opened = match decoder.open(frame.name, frame.data) {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Err(error.into())),
-        };
+    ) -> CommandResult<S, (), FrameProblem> {
+        let (opened, scanned) = ScannedFrame::open(decoder, frame, checking).map_err(Self::refuse)?;
         let mut envelope = opened.envelope.clone();
         if sessions == Sessions::AreThreads {
             envelope.thread = None;
@@ -103,41 +98,41 @@ impl<S: TxnStore> Txn<S> {
         let (mut run, known) = match self.choose(routes, &envelope, decoder.dialect())? {
             Choice::Known { at } => {
                 let run = self.heads.take_run_by_id(&self.store, routes[at].to)?;
-                (run.ok_or(MissingRow("the run of a route"))?, Some(at))
+                (run.ok_or_else(|| S::Error::from(MissingRow("the run of a route")))?, Some(at))
             }
             Choice::New { cuts } => {
-                if let Err(problem) = try_elsewhere(decoder, frame) {
-                    return Ok(Err(problem));
-                }
+                try_elsewhere(decoder, frame).map_err(Self::refuse)?;
                 let dialect = decoder.dialect_with(&opened);
-                if let Err(problem) = self.refuse_to_begin(thread, checking, dialect, frame)? {
-                    return Ok(Err(problem));
-                }
+                self.refuse_to_begin(thread, checking, dialect, &scanned)?;
                 // Where each frame names its run, one that names another does not say that the first is over.
-                let names_another = sessions == Sessions::AreThreads
-                    && envelope.run.is_some()
-                    && decoder.dialect().names_run_in_every_frame();
-                let goes_on = |cut: &usize| routes[*cut].run.is_some() && (thread.parallel || names_another);
+                let names_another = sessions == Sessions::AreThreads && envelope.run.is_some();
+                let goes_on = |cut: &usize| {
+                    decoder.dialect().names_run_in_every_frame()
+                        && routes[*cut].run.is_some()
+                        && (thread.parallel || names_another)
+                };
                 if let Some(cut) = cuts.filter(|cut| !goes_on(cut)) {
                     let to = routes[cut].to;
                     self.with_run(to, |txn, run| txn.end_of_input(thread, run, EndOfInput::Cut))?;
                 }
                 if let Some(refused) = self.refuse_another_run(thread)? {
-                    return Ok(Err(refused.into()));
+                    return Err(Self::refuse(refused.into()));
                 }
                 (self.run_of_source(thread, envelope.run.as_deref())?, None)
             }
         };
-        let written = self.weave(thread, &mut run, decoder, opened, frame, checking)?;
-        if written.is_err() && known.is_none() {
-            thread.open.retain(|open| *open != run.id);
-            return Ok(written);
-        }
-        if written.is_ok() {
-            follow(routes, known, envelope, run.id);
+        let written = self.decode(thread, &mut run, decoder, opened, &scanned, checking);
+        match &written {
+            Ok(()) => follow(routes, known, envelope, run.id),
+            Err(CommandError::Store(_)) => return written,
+            Err(CommandError::Refused(_)) if known.is_none() => {
+                thread.open.retain(|open| *open != run.id);
+                return written;
+            }
+            Err(CommandError::Refused(_)) => {}
         }
         self.put_run(run);
-        Ok(written)
+        written
     }
 
     /// Chooses the run that a frame belongs to, among those that its producer has written to.
@@ -157,7 +152,7 @@ impl<S: TxnStore> Txn<S> {
         let another = named && routes[at].run.is_some() && routes[at].run != envelope.run;
         let takes = if another {
             // An answered interrupt goes on under a new run id, and is the same run.
-            matches!(dialect, Dialect::AgUi | Dialect::SocialApp) && status == Status::Suspended
+            dialect.resumes_as_new_run() && status == Status::Suspended
         } else {
             let begins = envelope.begins && !named && status == Status::Running;
             // A run that has ended takes no more frames, and only one that says so begins it anew.
@@ -192,9 +187,10 @@ impl<S: TxnStore> Txn<S> {
 /// Decodes a frame into a scratch state: only a valid frame may end a run and open another.
 fn try_elsewhere(decoder: &Decoder, frame: FrameIn<'_>) -> Result<(), FrameProblem> {
     let (mut state, window, mut entries) = (RunState::new("", ""), Window::default(), Vec::new());
-    let mut weave = Weave::new(&mut state, &window, Authority::Producer, decoder.dialect(), 1, &mut entries);
+    let mut builder =
+        RecordBuilder::new(&mut state, &window, Authority::Producer, decoder.dialect(), 1, &mut entries);
     let opened = decoder.open(frame.name, frame.data)?;
-    Ok(decoder.clone().decode(opened, &mut weave)?)
+    Ok(decoder.clone().decode(opened, &mut builder)?)
 }
 
 /// Updates the route of a frame, so that the next ones of its session and run follow it.

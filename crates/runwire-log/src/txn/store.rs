@@ -7,7 +7,7 @@ use runwire_model::Timestamp;
 use super::base_state::BaseState;
 use super::heads::{RunHead, ThreadHead};
 use crate::key::{RunKey, ThreadKey};
-use crate::record::StoredRecord;
+use crate::record::{StoredRecord, Wanted};
 
 /// A row that must exist is missing.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -46,13 +46,15 @@ pub(crate) trait TxnStore {
     /// Returns the base state of a thread whose beginning is gone.
     fn base(&self, thread: i64) -> Result<Option<BaseState>, Self::Error>;
 
-    /// Calls `show` with the stored records of a thread after a `seq`, in order, until it breaks.
+    /// Calls `show` with the wanted records of a thread after a `seq`, in order, until it breaks; returns how many
+    /// were looked at.
     fn visit(
         &self,
         thread: i64,
         after: u64,
+        wanted: Wanted<'_>,
         show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error>;
+    ) -> Result<u64, Self::Error>;
 
     /// Lists the runs whose stored lease has expired.
     fn expired_leases(&self, now: Timestamp) -> Result<Vec<i64>, Self::Error>;

@@ -6,7 +6,7 @@ use runwire_model::run::Status;
 
 use super::heads::RunHead;
 use super::lease::Lease;
-use super::{StoreResult, Txn, TxnStore};
+use super::{StoreResult, Txn, TxnStore, was_accepted};
 use crate::info::InteractionInfo;
 
 impl<S: TxnStore> Txn<S> {
@@ -39,7 +39,7 @@ impl<S: TxnStore> Txn<S> {
             Lease::AwaitingAnswer(_) => expiry_events(&run, self.now),
         };
         // Only a closed run refuses, and it has no lease.
-        if self.append_server_events(&mut thread, &mut run, events)?.is_err() {
+        if !was_accepted(self.append_server_events(&mut thread, &mut run, events))? {
             run.set_lease(Lease::None);
         }
         let is_closed = run.head.state.status.is_closed();

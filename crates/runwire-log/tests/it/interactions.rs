@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 use runwire_log::{
-    Answer, Append, FrameBatch, InteractionQuery, Log, LogError, RunKey, Target, ThreadKey, limits,
+    Answer, Append, FrameBatch, InteractionQuery, Log, LogError, LogEvents, LogNode, LogRuns, LogUpkeep,
+    RunKey, Target, ThreadKey, limits,
 };
 use runwire_model::Timestamp;
 use runwire_model::event::Decision;
-use rusqlite::Connection;
 
 use crate::bed::SqliteBed;
 
@@ -42,46 +42,6 @@ async fn open(log: &dyn Log) -> Vec<String> {
     let query = InteractionQuery { tenant: "tenant".into(), limit: 10, ..InteractionQuery::default() };
     let page = log.interactions(query).await.unwrap();
     page.interactions.into_iter().map(|asked| asked.question.interaction_id).collect()
-}
-
-#[tokio::test]
-async fn a_store_of_version_1_keeps_its_interactions_and_their_answers() {
-    let bed = SqliteBed::new();
-    let log = bed.open(Timing::default()).await;
-    log.append(append("r", &[ASKS, ASKS_AGAIN])).await.unwrap();
-    log.append(append("s", &[ASKS])).await.unwrap();
-    log.answer(&RunKey::new("tenant", "r"), answer("q")).await.unwrap();
-    log.close().await;
-    drop(log);
-    // As version 1 wrote it: without the table, and without the places of questions and answers.
-    let connection = Connection::open(bed.path()).unwrap();
-    connection
-        .execute_batch(
-            "DROP TABLE interaction; DROP TABLE outbox; DROP INDEX run_newest; DROP INDEX run_by_status;
-             DROP INDEX run_by_agent; DROP INDEX thread_newest; PRAGMA user_version = 1",
-        )
-        .unwrap();
-    for at in 0..2 {
-        for field in ["asked_at", "asked_seq", "settled_seq"] {
-            let sql =
-                format!("UPDATE run SET head = json_remove(head, '$.summary.interactions[{at}].{field}')");
-            connection.execute(&sql, []).unwrap();
-        }
-    }
-    drop(connection);
-    let log = bed.open(Timing::default()).await;
-    let mut found = open(&*log).await;
-    found.sort_unstable();
-    assert_eq!(found, ["p", "q"]);
-    let run = RunKey::new("tenant", "r");
-    let told = log.interaction(&run, "q").await.unwrap();
-    assert_eq!(told.answer.map(|answer| answer.decision), Some(Decision::Submitted));
-    assert_eq!(log.interaction(&run, "p").await.unwrap().answer, None);
-    assert!(!log.answer(&run, answer("q")).await.unwrap().new);
-    assert!(log.answer(&run, answer("p")).await.unwrap().new);
-    assert!(log.answer(&RunKey::new("tenant", "s"), answer("q")).await.unwrap().new);
-    assert!(open(&*log).await.is_empty());
-    log.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

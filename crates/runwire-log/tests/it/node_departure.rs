@@ -6,8 +6,8 @@ use std::time::Duration;
 use runwire_engines::{Mode, Proxy};
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, NewRun, OutboxKind, RetentionLimits, RunKey, Stamp, Subscriber,
-    Target, ThreadKey,
+    Append, FrameBatch, LogError, LogEvents, LogLookups, LogNode, LogOutbox, LogRuns, LogUpkeep, NewRun,
+    OutboxKind, RetentionLimits, RunKey, Stamp, Subscriber, Target, ThreadKey,
 };
 
 /// Long enough for a machine with much to do, and not for a test that waits for it.

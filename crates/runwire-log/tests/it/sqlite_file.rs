@@ -7,9 +7,10 @@ use std::time::Duration;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{SqliteLog, SqliteOpenError, SqliteOptions};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, OutboxKind, RetentionLimits, RunKey, Stamp, Subscriber, Target,
-    ThreadKey, limits,
+    Append, FrameBatch, LogError, LogEvents, LogLookups, LogNode, LogOutbox, LogUpkeep, OutboxKind,
+    RetentionLimits, RunKey, RunQuery, Stamp, Subscriber, Target, ThreadKey, limits,
 };
+use runwire_model::record::History;
 use rusqlite::Connection;
 
 use crate::bed::SqliteBed;
@@ -68,6 +69,81 @@ async fn a_second_server_is_kept_away_until_the_first_has_closed() {
 }
 
 #[tokio::test]
+async fn reads_see_what_is_pending_and_write_nothing() {
+    let bed = SqliteBed::new();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let (run, thread) = (RunKey::new("tenant", "r"), ThreadKey::new("tenant", "r"));
+    let delta = r#"{"type":"text.delta","message_id":"m","content":"x"}"#;
+    let stamp = |index| Some(Stamp { producer: "p".into(), epoch: 0, index });
+    log.append(Append { stamp: stamp(0), ..append("r", &[STARTED]) }).await.unwrap();
+    let tables = Connection::open(bed.path()).unwrap();
+    for index in 1..=5 {
+        log.append(Append { stamp: stamp(index), ..append("r", &[delta]) }).await.unwrap();
+        let commits = log.stats().await.unwrap().written.commits;
+        let seq = index + 1;
+        let info = log.run(&run).await.unwrap();
+        assert_eq!((info.last_seq, info.summary.records), (seq, seq));
+        let query = RunQuery { tenant: "tenant".into(), limit: 10, ..RunQuery::default() };
+        assert_eq!(log.runs(query).await.unwrap(), [info]);
+        assert_eq!(log.thread(&thread).await.unwrap().head, seq);
+        assert_eq!(log.threads("tenant", None, 10).await.unwrap()[0].head, seq);
+        assert_eq!(log.spans(&thread).await.unwrap()[0].last_seq, seq);
+        assert_eq!(log.producer(&run, "p").await.unwrap().unwrap().next, seq);
+        for after in 0..=seq {
+            let page = log.read(&thread, after).await.unwrap();
+            let seqs: Vec<_> = page.records.iter().map(|stored| stored.record.seq).collect();
+            assert_eq!((page.head, seqs), (seq, (after + 1..=seq).collect()));
+        }
+        assert!(matches!(log.read(&thread, seq + 1).await, Err(LogError::CursorBeyondEnd { .. })));
+        let messages = log.before(&thread, seq + 1).await.unwrap().messages();
+        assert_eq!(messages[0].content, "x".repeat(index as usize));
+        assert_eq!(log.stats().await.unwrap().written.commits, commits, "a read has written");
+        assert_eq!(count(&tables, "SELECT count(*) FROM chunk"), 0, "a read has flushed");
+    }
+    // The end flushes the run, and nothing is seen twice.
+    log.append(append("r", &[COMPLETED])).await.unwrap();
+    assert_eq!(count(&tables, "SELECT count(*) FROM chunk"), 1);
+    assert_eq!(log.read(&thread, 0).await.unwrap().records.len(), 7);
+    assert_eq!(log.run(&run).await.unwrap().summary.records, 7);
+    drop(tables);
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn readers_beside_writers_see_each_record_once_and_what_was_acknowledged() {
+    let bed = SqliteBed::new();
+    let log = Arc::new(SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap());
+    let delta = format!(r#"{{"type":"text.delta","message_id":"m","content":"{}"}}"#, "x".repeat(2000));
+    log.append(append("r", &[STARTED])).await.unwrap();
+    let acknowledged = Arc::new(AtomicUsize::new(1));
+    let writer = tokio::spawn({
+        let (log, acknowledged) = (log.clone(), acknowledged.clone());
+        async move {
+            // Each time that enough has gathered the thread is flushed.
+            for _ in 0..400 {
+                log.append(append("r", &[&delta])).await.unwrap();
+                acknowledged.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let thread = ThreadKey::new("tenant", "r");
+    let mut after = 0;
+    while !writer.is_finished() {
+        let least = acknowledged.load(Ordering::SeqCst) as u64;
+        let info = log.run(&RunKey::new("tenant", "r")).await.unwrap();
+        assert!(info.last_seq >= least, "{} records are seen, {least} were acknowledged", info.last_seq);
+        assert_eq!(info.summary.records, info.last_seq);
+        let page = log.read(&thread, after).await.unwrap();
+        let seqs: Vec<_> = page.records.iter().map(|stored| stored.record.seq).collect();
+        assert_eq!(seqs, (after + 1..=after + seqs.len() as u64).collect::<Vec<_>>());
+        assert!(page.head >= least);
+        after = page.records.last().map_or(after, |stored| stored.record.seq) / 2;
+    }
+    writer.await.unwrap();
+    log.close().await;
+}
+
+#[tokio::test]
 async fn messages_of_removed_subscribers_are_removed() {
     let bed = SqliteBed::new();
     let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
@@ -120,23 +196,37 @@ async fn a_file_of_a_newer_version_is_refused_untouched() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
     let refused = SqliteLog::open(&bed.path(), SqliteOptions::default());
-    assert!(matches!(refused, Err(SqliteOpenError::Newer { found: 99, known: 4, .. })));
+    assert!(matches!(refused, Err(SqliteOpenError::Newer { found: 99, known: 6, .. })));
     // What could not be opened is not locked either.
     let connection = Connection::open(bed.path()).unwrap();
-    connection.pragma_update(None, "user_version", 4).unwrap();
+    connection.pragma_update(None, "user_version", 6).unwrap();
     drop(connection);
     SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
 }
 
 #[tokio::test]
-async fn an_empty_file_is_migrated_from_version_0() {
+async fn a_file_of_an_older_version_is_refused_with_what_helps() {
+    let bed = SqliteBed::new();
+    SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
+    let connection = Connection::open(bed.path()).unwrap();
+    connection.pragma_update(None, "user_version", 5).unwrap();
+    drop(connection);
+    let refused = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap_err();
+    assert!(matches!(refused, SqliteOpenError::Older { found: 5, needed: 6, .. }));
+    assert!(refused.to_string().contains("runwire export"), "{refused}");
+    let connection = Connection::open(bed.path()).unwrap();
+    assert_eq!(count(&connection, "PRAGMA user_version"), 5, "it is left as it is");
+}
+
+#[tokio::test]
+async fn an_empty_file_gets_the_tables_of_this_version() {
     let bed = SqliteBed::new();
     std::fs::write(bed.path(), b"").unwrap();
     let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.close().await;
     let connection = Connection::open(bed.path()).unwrap();
-    assert_eq!(count(&connection, "PRAGMA user_version"), 4);
+    assert_eq!(count(&connection, "PRAGMA user_version"), 6);
     assert_eq!(
         connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).unwrap(),
         "wal"
@@ -168,7 +258,9 @@ async fn a_damaged_record_is_an_error_and_not_a_wrong_answer() {
     let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.append(append("whole", &[STARTED])).await.unwrap();
-    // Reading brings the rows up to date.
+    // Closing brings the rows up to date.
+    log.close().await;
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     for thread in ["r", "whole"] {
         assert_eq!(log.read(&ThreadKey::new("tenant", thread), 0).await.unwrap().records.len(), 1);
     }
@@ -176,8 +268,117 @@ async fn a_damaged_record_is_an_error_and_not_a_wrong_answer() {
     connection.execute("UPDATE chunk SET body = substr(body, 1, 20) WHERE id = 1", []).unwrap();
     drop(connection);
     let read = log.read(&ThreadKey::new("tenant", "r"), 0).await;
-    assert!(matches!(read, Err(LogError::Unavailable(reason)) if reason.contains("damaged")));
+    assert!(matches!(read, Err(LogError::Damaged(reason)) if reason.contains("damaged")));
     assert_eq!(log.read(&ThreadKey::new("tenant", "whole"), 0).await.unwrap().records.len(), 1);
+    log.close().await;
+}
+
+/// Reads all records of a thread, as what they say.
+async fn read_all(log: &SqliteLog, thread: &str) -> Result<Vec<String>, LogError> {
+    let page = log.read(&ThreadKey::new("tenant", thread), 0).await?;
+    Ok(page.records.iter().map(|stored| format!("{stored:?}")).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_byte_of_a_row_of_records_can_change_unnoticed() {
+    let bed = SqliteBed::new();
+    let said =
+        r#"{"type":"text.delta","message_id":"m","content":"a text that its event quotes from the frame"}"#;
+    // Three rows: closing flushes what is pending.
+    for frames in [&[STARTED][..], &[said, said], &[COMPLETED]] {
+        let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+        log.append(append("r", frames)).await.unwrap();
+        log.close().await;
+    }
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let whole = read_all(&log, "r").await.unwrap();
+    assert_eq!(whole.len(), 4);
+    let connection = Connection::open(bed.path()).unwrap();
+    assert_eq!(count(&connection, "SELECT count(*) FROM chunk"), 3);
+    let body: Vec<u8> =
+        connection.query_row("SELECT body FROM chunk WHERE id = 2", [], |row| row.get(0)).unwrap();
+    for at in 0..body.len() {
+        let mut spoiled = body.clone();
+        spoiled[at] ^= 1 << (at % 8);
+        connection.execute("UPDATE chunk SET body = ?1 WHERE id = 2", [spoiled]).unwrap();
+        let read = read_all(&log, "r").await;
+        assert!(
+            matches!(&read, Err(LogError::Damaged(reason)) if reason.contains("records 2 to 3")),
+            "{at}: {read:?}"
+        );
+    }
+    connection.execute("UPDATE chunk SET body = ?1 WHERE id = 2", [body]).unwrap();
+    assert_eq!(read_all(&log, "r").await.as_ref(), Ok(&whole));
+    // The columns beside it, and a row that is gone.
+    for column in ["thread", "first", "last", "checksum"] {
+        for bit in 0..63 {
+            let sql = format!(
+                "UPDATE chunk SET {column} = ({column} | {0}) - ({column} & {0}) WHERE id = 2",
+                1i64 << bit
+            );
+            if connection.execute(&sql, []).is_err() {
+                // Two rows cannot have the same key.
+                continue;
+            }
+            let read = read_all(&log, "r").await;
+            assert!(matches!(read, Err(LogError::Damaged(_))), "{column}, {bit}: {read:?}");
+            connection.execute(&sql, []).unwrap();
+            assert_eq!(read_all(&log, "r").await.as_ref(), Ok(&whole));
+        }
+    }
+    connection.execute("DELETE FROM chunk WHERE id = 2", []).unwrap();
+    assert!(matches!(read_all(&log, "r").await, Err(LogError::Damaged(_))));
+    connection.execute("DELETE FROM chunk WHERE id = 1", []).unwrap();
+    let read = read_all(&log, "r").await;
+    assert!(matches!(&read, Err(LogError::Damaged(reason)) if reason.contains("record 1 ")), "{read:?}");
+    // Nothing of it has ended the process, nor anything else.
+    log.append(append("other", &[STARTED])).await.unwrap();
+    assert_eq!(read_all(&log, "other").await.unwrap().len(), 1);
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_byte_of_a_pending_commit_can_change_unnoticed() {
+    let bed = SqliteBed::new();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let stamp = |index| Some(Stamp { producer: "p".into(), epoch: 0, index });
+    for (at, frame) in
+        [STARTED, r#"{"type":"text.delta","message_id":"m","content":"hello"}"#].iter().enumerate()
+    {
+        log.append(Append { stamp: stamp(at as u64), ..append("r", &[frame]) }).await.unwrap();
+    }
+    // What a crash leaves: a copy of the file and its write-ahead log.
+    let crashed = SqliteBed::new();
+    for end in ["", "-wal"] {
+        let name = |bed: &SqliteBed| format!("{}{end}", bed.path().display());
+        std::fs::copy(name(&bed), name(&crashed)).unwrap();
+    }
+    let whole = read_all(&log, "r").await.unwrap();
+    log.close().await;
+    let connection = Connection::open(crashed.path()).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let rows = count(&connection, "SELECT count(*) FROM pending_commits");
+    assert!(rows > 0);
+    for row in 1..=rows {
+        let sql = "SELECT body FROM pending_commits ORDER BY id LIMIT 1 OFFSET ?1 - 1";
+        let body: Vec<u8> = connection.query_row(sql, [row], |row| row.get(0)).unwrap();
+        for at in 0..body.len() {
+            let mut spoiled = body.clone();
+            spoiled[at] ^= 1 << (at % 8);
+            let sql = "UPDATE pending_commits SET body = ?2 WHERE id = ?1";
+            connection.execute(sql, rusqlite::params![row, spoiled]).unwrap();
+            let refused = SqliteLog::open(&crashed.path(), SqliteOptions::default()).unwrap_err();
+            assert!(refused.to_string().contains("checksum"), "{refused}");
+        }
+        connection
+            .execute("UPDATE pending_commits SET body = ?2 WHERE id = ?1", rusqlite::params![row, body])
+            .unwrap();
+    }
+    drop(connection);
+    let log = SqliteLog::open(&crashed.path(), SqliteOptions::default()).unwrap();
+    assert_eq!(read_all(&log, "r").await.unwrap(), whole);
+    let producer = log.producer(&RunKey::new("tenant", "r"), "p").await.unwrap().unwrap();
+    assert_eq!(producer.next, 2);
     log.close().await;
 }
 
@@ -310,7 +511,7 @@ async fn rows_of_deleted_and_trimmed_threads_are_removed_also_across_a_restart()
     let gone =
         "SELECT count(*) FROM chunk JOIN thread ON thread.id = chunk.thread WHERE thread.name = 'gone'";
     until_none(&connection, gone).await;
-    until_none(&connection, "SELECT count(*) FROM thread WHERE deleted_at IS NOT NULL AND purged = 0").await;
+    until_none(&connection, "SELECT count(*) FROM thread WHERE unpurged").await;
     until_none(
         &connection,
         "SELECT count(*) FROM chunk JOIN thread ON thread.id = chunk.thread WHERE name = 'trimmed'",
@@ -346,5 +547,54 @@ async fn more_runs_than_the_cache_holds_lose_nothing() {
             writer.await.unwrap();
         }
     }
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_removes_the_runs_of_a_long_thread_in_several_commits() {
+    let bed = SqliteBed::new();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let runs = 2 * limits::TRIM_RUNS + 10;
+    for run in 0..runs {
+        let thread = Some("long".into());
+        log.append(Append { thread, ..append(&format!("r{run}"), &[STARTED, COMPLETED]) }).await.unwrap();
+    }
+    let before = log.stats().await.unwrap().written.commits;
+    let everything = RetentionLimits { max_bytes: Some(0), ..RetentionLimits::default() };
+    assert_eq!(log.trim(everything).await.unwrap(), runs);
+    let commits = log.stats().await.unwrap().written.commits - before;
+    assert!(commits >= 3, "no transaction removes more than {} runs: {commits}", limits::TRIM_RUNS);
+    let thread = log.thread(&ThreadKey::new("tenant", "long")).await.unwrap();
+    assert_eq!(thread.oldest, thread.head + 1);
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_run_is_reported_and_passed_over() {
+    let bed = SqliteBed::new();
+    let (options, failures) = options();
+    let options = SqliteOptions { lease: Duration::ZERO, ..options };
+    let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+    for run in ["bad", "good"] {
+        log.append(append(run, &[STARTED])).await.unwrap();
+    }
+    log.close().await;
+    let connection = Connection::open(bed.path()).unwrap();
+    connection.execute("UPDATE run SET head = 'no JSON' WHERE name = 'bad'", []).unwrap();
+    drop(connection);
+    // It does not keep the store from being opened, nor the leases of other runs from expiring.
+    let log = SqliteLog::open(&bed.path(), options).unwrap();
+    let query = RunQuery { tenant: "tenant".into(), limit: 10, ..RunQuery::default() };
+    let listed: Vec<_> = log.runs(query).await.unwrap().into_iter().map(|run| run.run_id).collect();
+    assert_eq!(listed, ["good"]);
+    assert_eq!(log.stats().await.unwrap().unreadable, 1);
+    assert_eq!(log.sweep().await.unwrap(), 1);
+    // Only what needs the run itself is refused.
+    let refused = log.run(&RunKey::new("tenant", "bad")).await;
+    assert!(matches!(refused, Err(LogError::Damaged(_))), "{refused:?}");
+    let refused = log.append(append("bad", &[COMPLETED])).await;
+    assert!(matches!(refused, Err(LogError::Damaged(_))), "{refused:?}");
+    assert_eq!(log.append(append("other", &[STARTED])).await.unwrap().accepted, 1);
+    assert_eq!(failures.load(Ordering::SeqCst), 0);
     log.close().await;
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::transfer::line;
 use runwire_log::{
-    Append, ExportRequest, FrameBatch, Log, RecordSource, RunHistory, RunKey, Stamp, StateCache,
-    StoredRecord, Target, ThreadKey, TransferItem,
+    Append, ExportRequest, FrameBatch, HistoryCache, Log, RecordSource, RunHistory, RunKey, Stamp,
+    StoredRecord, Target, ThreadKey, TransferItem, Wanted,
 };
 use runwire_model::convert::{Converted, Converter, Options};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -92,7 +92,7 @@ fn with_numbered_runs(records: &[(String, Vec<Entry>)]) -> Vec<(usize, Vec<Strin
             order.push(run);
         }
         let told = entries.iter().map(|entry| {
-            let mut text = format!("{:?} {}", entry.by, entry.event.to_json().text());
+            let mut text = format!("{:?} {}", entry.origin, entry.event.to_json().text());
             for (at, run) in order.iter().enumerate() {
                 text = text.replace(&format!("\"{run}:"), &format!("\"<{at}>:"));
             }
@@ -162,7 +162,12 @@ struct InLog<'l> {
 }
 
 impl RecordSource for InLog<'_> {
-    fn visit(&self, after: u64, visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>) {
+    fn visit(
+        &self,
+        after: u64,
+        _wanted: Wanted<'_>,
+        visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
+    ) {
         let from = self.records.partition_point(|stored| stored.record.seq <= after);
         let _ = self.records[from..].iter().try_for_each(|stored| visit(stored));
     }
@@ -297,20 +302,21 @@ fn same_frames(
 ) {
     let source = InLog { log, thread, records };
     let mut window = Window::default();
-    let mut encoders: HashMap<&str, (Encoder, Encoder, StateCache, u64)> = HashMap::new();
+    let mut encoders: HashMap<&str, (Encoder, Encoder, HistoryCache, u64)> = HashMap::new();
     for stored in records {
         let record = &stored.record;
         let (looking, keeping, state, first_seq) = encoders.entry(&stored.run).or_insert_with(|| {
             window.next_run(&stored.run);
             let encoder = Encoder::new(to, &*thread.id, &*stored.run, fidelity);
-            (encoder.clone(), encoder, StateCache::default(), record.seq)
+            (encoder.clone(), encoder, HistoryCache::default(), record.seq)
         });
         window.absorb(record);
         let mut kept = Frames::default();
         keeping.step(record, &window, &mut kept);
         let mut found = Frames::default();
         let run = &*stored.run;
-        let look = RunHistory { source: &source, run, first_seq: *first_seq, current: Some(record), state };
+        let (first_seq, upto, current) = (*first_seq, record.seq, Some(record));
+        let look = RunHistory { source: &source, run, first_seq, upto, current, cache: state };
         looking.step(record, &look, &mut found);
         assert_eq!(shown(&found), shown(&kept), "{label} to {to} {fidelity:?}, seq {}", record.seq);
     }

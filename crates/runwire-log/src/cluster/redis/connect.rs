@@ -9,6 +9,8 @@ use redis::{
     TlsCertificates,
 };
 
+use runwire_producer::Backoff;
+
 use super::TailError;
 use crate::limits;
 
@@ -65,19 +67,5 @@ fn with_timeouts() -> AsyncConnectionConfig {
 }
 
 /// The backoff between attempts.
-#[derive(Debug)]
-pub(super) struct RedisBackoff {
-    next: Duration,
-}
-
-impl RedisBackoff {
-    pub(super) fn new() -> Self {
-        Self { next: FIRST_PAUSE }
-    }
-
-    /// Waits, and doubles the next wait.
-    pub(super) async fn pause(&mut self) {
-        tokio::time::sleep(self.next).await;
-        self.next = (2 * self.next).min(Duration::from_millis(limits::REDIS_RETRY_MILLIS));
-    }
-}
+pub(super) const REDIS_BACKOFF: Backoff =
+    Backoff::new(FIRST_PAUSE, Duration::from_millis(limits::REDIS_RETRY_MILLIS));

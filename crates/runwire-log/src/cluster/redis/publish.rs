@@ -8,10 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, RedisResult, ServerError, Value};
+use runwire_producer::Backoff;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::connect::{RedisBackoff, RedisConnector};
+use super::connect::{REDIS_BACKOFF, RedisConnector};
 use super::entry::{PublishedEntry, RedisKeys, message};
 use super::stats::{Counters, Direction};
 use crate::limits;
@@ -157,7 +158,7 @@ impl Publisher {
 
     /// Reconnects and publishes until the queue is closed.
     pub(super) async fn run(self) {
-        let mut backoff = RedisBackoff::new();
+        let mut backoff = REDIS_BACKOFF;
         loop {
             let Err(error) = self.connect_and_send(&mut backoff).await else { return };
             self.queue.set_down(true);
@@ -165,12 +166,12 @@ impl Publisher {
             if self.queue.lock().is_closed {
                 return;
             }
-            backoff.pause().await;
+            tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 
     /// Publishes over one connection until it fails, or the queue is closed.
-    async fn connect_and_send(&self, backoff: &mut RedisBackoff) -> RedisResult<()> {
+    async fn connect_and_send(&self, backoff: &mut Backoff) -> RedisResult<()> {
         let mut connection = self.connector.connect().await?;
         // A Redis that accepts connections and refuses commands counts as down.
         self.ping(&mut connection).await?;
@@ -193,7 +194,7 @@ impl Publisher {
                 _ = ping.tick() => {
                     self.ping(&mut connection).await?;
                     // Only a connection that was up for a while resets the backoff.
-                    *backoff = RedisBackoff::new();
+                    backoff.reset();
                 }
             }
         }

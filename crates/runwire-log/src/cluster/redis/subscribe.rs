@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{PushInfo, PushKind, RedisError, RedisResult, Value};
+use runwire_producer::Backoff;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connect::{RedisBackoff, RedisConnector};
+use super::connect::{REDIS_BACKOFF, RedisConnector};
 use super::entry::{ReceivedEntry, RedisKeys};
 use super::received::EntrySender;
 use super::stats::{Counters, Direction};
@@ -77,16 +78,16 @@ impl RedisSubscriber {
 
     /// Reconnects and listens until it is aborted.
     pub(super) async fn run(self) {
-        let mut backoff = RedisBackoff::new();
+        let mut backoff = REDIS_BACKOFF;
         loop {
             let error = self.connect_and_listen(&mut backoff).await;
             self.counters.down(Direction::Subscribing, &error.to_string());
-            backoff.pause().await;
+            tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 
     /// Listens until the connection fails, and returns why.
-    async fn connect_and_listen(&self, backoff: &mut RedisBackoff) -> RedisError {
+    async fn connect_and_listen(&self, backoff: &mut Backoff) -> RedisError {
         let gone = Arc::new(Notify::new());
         let (handler, fallen) = (self.handler.clone(), Arc::clone(&gone));
         let push = move |push: PushInfo| {
@@ -117,13 +118,13 @@ impl RedisSubscriber {
     async fn listen(
         &self,
         subscribed: &mut SubscribedConnection<'_>,
-        backoff: &mut RedisBackoff,
+        backoff: &mut Backoff,
     ) -> RedisResult<std::convert::Infallible> {
         subscribed.connection.subscribe(self.handler.keys.echo()).await?;
         self.threads.resubscribe_all();
         subscribed.apply_changes().await?;
         self.counters.up(Direction::Subscribing);
-        *backoff = RedisBackoff::new();
+        backoff.reset();
         let mut ping = interval(Duration::from_millis(limits::REDIS_PING_MILLIS));
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -185,25 +186,22 @@ impl SubscribedConnection<'_> {
                 return Ok(());
             }
             match self.read(&missed).await? {
-                Ok(further) => missed = further,
+                CatchUp::Read { further } => missed = further,
                 // One of the keys is no stream. The others must not suffer from it.
-                Err(CommandRefused) if missed.len() > 1 => {
+                CatchUp::Refused if missed.len() > 1 => {
                     for one in &missed {
-                        let _ = self.read(std::slice::from_ref(one)).await?;
+                        self.read(std::slice::from_ref(one)).await?;
                     }
                     return Ok(());
                 }
-                Err(CommandRefused) => return Ok(()),
+                CatchUp::Refused => return Ok(()),
             }
         }
         Ok(())
     }
 
-    /// Reads streams once; returns the positions of those that have more.
-    async fn read(
-        &mut self,
-        missed: &[(i64, String)],
-    ) -> RedisResult<Result<Vec<(i64, String)>, CommandRefused>> {
+    /// Reads streams once.
+    async fn read(&mut self, missed: &[(i64, String)]) -> RedisResult<CatchUp> {
         let mut command = redis::cmd("XREAD");
         command.arg("COUNT").arg(limits::REDIS_CATCH_UP).arg("STREAMS");
         for (thread, _) in missed {
@@ -215,14 +213,19 @@ impl SubscribedConnection<'_> {
         let answer = self.connection.send_packed_command(&command).await?;
         if let Value::ServerError(_) = answer {
             self.handler.counters.refused.fetch_add(1, Relaxed);
-            return Ok(Err(CommandRefused));
+            return Ok(CatchUp::Refused);
         }
-        Ok(Ok(self.handler.on_streams(answer)))
+        Ok(CatchUp::Read { further: self.handler.on_streams(answer) })
     }
 }
 
-/// Redis has refused a command.
-struct CommandRefused;
+/// The answer to a catch-up read.
+enum CatchUp {
+    /// The entries were read; `further` are the positions of streams that have more.
+    Read { further: Vec<(i64, String)> },
+    /// Redis has refused the command.
+    Refused,
+}
 
 impl PushHandler {
     /// Handles a pushed message.

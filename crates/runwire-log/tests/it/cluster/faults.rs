@@ -7,8 +7,10 @@ use runwire_engines::Postgres as Engine;
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::transfer::{ExportRequest, ImportProblem, TransferItem};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, NewRun, NewThread, RunKey, Stamp, Target, ThreadKey, limits,
+    Append, FrameBatch, LogError, LogEvents, LogLookups, LogNode, LogRuns, LogUpkeep, NewRun, NewThread,
+    RunKey, Stamp, Target, ThreadKey, limits,
 };
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 
 use super::failures::frame;
@@ -104,7 +106,7 @@ async fn imports_with_runs_of_other_threads_block_nothing() {
     let (imports, others): (Vec<_>, Vec<_>) = (imports.collect(), others.collect());
     for import in imports {
         let fault = import.await.unwrap().unwrap().fault.unwrap();
-        assert_eq!((fault.line, fault.problem.code()), (3, "run_exists"));
+        assert_eq!((fault.line, fault.problem.code()), (3, ErrorCode::RunExists));
     }
     for other in others {
         other.await.unwrap().unwrap();
@@ -235,7 +237,7 @@ async fn data_that_the_store_cannot_hold_is_refused_permanently_and_alone() {
         futures_util::future::join_all((0..10).map(|at| node.append(frame(&format!("r{at}"), "first"))))
     );
     assert!(matches!(refused, Err(LogError::Damaged(_))), "{refused:?}");
-    assert_eq!(refused.unwrap_err().code(), "store_damaged");
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::StoreDamaged);
     assert!(written.iter().all(Result::is_ok));
     // An import says so before.
     let exported = node.export(&ThreadKey::new("tenant", "r1"), &ExportRequest::default()).await.unwrap();
@@ -289,4 +291,40 @@ async fn a_new_producer_of_a_tenant_takes_the_place_of_one_that_was_silent_for_a
     assert_eq!(refused, Err(LogError::TooManyProducers(limits::TENANT_PRODUCERS)));
     let names = "SELECT string_agg(name, ',' ORDER BY name) FROM producer WHERE name IN ('p6', 'p7', 'new')";
     assert_eq!(sql(&engine, names), "new,p6");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_byte_of_a_row_of_records_can_change_unnoticed() {
+    let engine = Engine::start().unwrap();
+    let node = node(&engine).await;
+    for word in ["first", "second", "third"] {
+        node.append(frame("run", word)).await.unwrap();
+    }
+    let thread = ThreadKey::new("tenant", "run");
+    let whole = node.read(&thread, 0).await.unwrap().records;
+    assert_eq!(sql(&engine, "SELECT count(*) FROM chunk"), "3");
+    let last = sql(&engine, "SELECT max(last) FROM chunk WHERE last < (SELECT max(last) FROM chunk)");
+    let bytes = sql(&engine, &format!("SELECT octet_length(body) FROM chunk WHERE last = {last}"));
+    let bytes: usize = bytes.parse().unwrap();
+    let spoiled_bytes = (0..bytes).map(|at| format!("body = set_byte(body, {at}, get_byte(body, {at}) # 1)"));
+    let spoiled_columns =
+        ["first = first # 1", "checksum = checksum # 1", "checksum = checksum # 4294967296"];
+    for change in spoiled_bytes.chain(spoiled_columns.map(str::to_owned)) {
+        // The same change a second time takes it back.
+        let change = format!("UPDATE chunk SET {change} WHERE last = {last}");
+        sql(&engine, &change);
+        let read = node.read(&thread, 0).await;
+        assert!(
+            matches!(&read, Err(LogError::Damaged(reason)) if reason.contains("checksum")),
+            "{change}: {read:?}"
+        );
+        sql(&engine, &change);
+    }
+    assert_eq!(node.read(&thread, 0).await.unwrap().records, whole);
+    sql(&engine, &format!("DELETE FROM chunk WHERE last = {last}"));
+    let read = node.read(&thread, 0).await;
+    assert!(matches!(&read, Err(LogError::Damaged(reason)) if reason.contains("missing")), "{read:?}");
+    // Another thread is not concerned.
+    node.append(frame("other", "first")).await.unwrap();
+    assert!(!node.read(&ThreadKey::new("tenant", "other"), 0).await.unwrap().records.is_empty());
 }

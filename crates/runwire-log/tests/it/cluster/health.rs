@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use runwire_engines::Postgres as Engine;
-use runwire_log::Log;
+use runwire_log::LogNode;
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use tokio_postgres::NoTls;
 

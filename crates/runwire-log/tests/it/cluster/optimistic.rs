@@ -7,8 +7,8 @@ use runwire_engines::{Mode, Postgres as Engine, Proxy};
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::transfer::ExportRequest;
 use runwire_log::{
-    Append, Appended, Cancel, FrameBatch, Log, LogError, NewRun, NewThread, RetentionLimits, RunKey,
-    RunQuery, Stamp, Target, ThreadKey,
+    Append, Appended, Cancel, FrameBatch, LogError, LogEvents, LogLookups, LogNode, LogRuns, LogUpkeep,
+    NewRun, NewThread, RetentionLimits, RunKey, RunQuery, Stamp, Target, ThreadKey,
 };
 
 use super::failures::frame;
@@ -73,6 +73,30 @@ async fn every_node_reads_the_snapshot_of_a_run() {
     assert_eq!(sql(&engine, "SELECT last_seq FROM run"), info.last_seq.to_string());
     assert_eq!(other.producer(&run("run"), "p").await.unwrap().unwrap().next, 8);
     assert_eq!(sql(&engine, "SELECT next FROM producer WHERE name = 'p'"), "8");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_nothing_does_not_change_the_version_of_a_thread() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    for index in 0..3 {
+        one.append(counted("run", 1, index)).await.unwrap();
+    }
+    const VERSIONS: &str = "SELECT string_agg(version::text, ',' ORDER BY id) FROM thread";
+    let version = sql(&engine, VERSIONS);
+    for log in [&one, &other] {
+        // A heartbeat long before the lease is over, a duplicate, a refusal.
+        log.heartbeat(&run("run")).await.unwrap();
+        assert_eq!(accepted(log.append(counted("run", 1, 2)).await), (0, 1));
+        let fenced = log.append(counted("run", 0, 3)).await;
+        assert!(matches!(fenced, Err(LogError::ProducerFenced { .. })), "{fenced:?}");
+        let gap = log.append(counted("run", 1, 9)).await;
+        assert!(matches!(gap, Err(LogError::ProducerGap { .. })), "{gap:?}");
+        assert_eq!(sql(&engine, VERSIONS), version);
+    }
+    // What changes something does.
+    one.append(counted("run", 1, 3)).await.unwrap();
+    assert_ne!(sql(&engine, VERSIONS), version);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -319,25 +343,14 @@ async fn an_unreadable_snapshot_affects_only_its_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_without_snapshots_is_migrated() {
+async fn a_store_of_an_older_version_is_refused_with_what_helps() {
     let engine = Engine::start().unwrap();
-    let node = open(engine.url("postgres")).await;
-    for index in 0..2 {
-        node.append(counted("run", 0, index)).await.unwrap();
-    }
-    node.append(Append { end: true, ..counted("ended", 0, 0) }).await.unwrap();
-    // As version 1 left it: each commit wrote the run's own rows.
-    node.cancel(&run("run"), Cancel::default()).await.unwrap();
-    node.close().await;
-    sql(
-        &engine,
-        "ALTER TABLE thread DROP COLUMN snapshot_run, DROP COLUMN snapshot; UPDATE store SET version = 1",
-    );
-    let node = open(engine.url("postgres")).await;
-    assert_eq!(sql(&engine, "SELECT version FROM store"), "2");
-    assert_eq!(node.run(&run("ended")).await.unwrap().status.as_str(), "completed");
-    assert_eq!(accepted(node.append(counted("run", 0, 1)).await), (0, 1));
-    assert_eq!(accepted(node.append(counted("run", 0, 2)).await), (1, 0));
+    open(engine.url("postgres")).await.close().await;
+    sql(&engine, "UPDATE store SET version = 2");
+    let url = engine.url("postgres");
+    let refused = tokio::task::block_in_place(|| PostgresLog::open(&url, &PgOptions::default()).unwrap_err());
+    assert!(refused.to_string().contains("runwire export") && !refused.may_pass(), "{refused}");
+    assert_eq!(sql(&engine, "SELECT version FROM store"), "2", "it is left as it is");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -410,9 +423,10 @@ async fn the_encoding_of_a_snapshot_is_stable() {
     assert_eq!(sql(&engine, "SELECT encode(snapshot, 'hex') FROM thread"), SNAPSHOT);
 }
 
-const SNAPSHOT: &str = "0308b8010372756e0372756e0100000106706c616e2e3104706c616e0000010163000000010673656172636800050105\
-    00000000000101000001016d0004ffcc92e3f9fcfe45d8abbcc483fbc1ae1300000100000100090001080003a38588b0\
-    c8a9fab1af01d8e687b0c889f8b1af01f2df87b0c8c9f7b1af010000080c01000103040701000001cf9af98ce0f8a0fa\
-    8901000006010000000000000100010001016d0000010174000001016300000106706c616e2e31000000000001017000\
-    084d7b226465636f646572223a7b226469616c656374223a2272756e77697265222c227374617465223a7b22736b6970\
-    223a302c226368756e6b223a6e756c6c2c227370616e223a6e756c6c7d7d7d";
+const SNAPSHOT: &str = "0508c0010372756e0372756e0100000106706c616e2e3104706c616e000001016300000001067365617\
+    263680005010500000000000101000001016d0004ffcc92e3f9fcfe45d8abbcc483fbc1ae13000001000001000900010\
+    80003a38588b0c8a9fab1af01d8e687b0c889f8b1af01f2df87b0c8c9f7b1af010000080c01000103040701000001cf9\
+    af98ce0f8a0fa8901000000010000000000010001010004030106706c616e2e31000000010101740000000001016d000\
+    00004010163000000000001017000085b7b226465636f646572223a7b226469616c656374223a2272756e77697265222\
+    c227374617465223a7b22736b6970223a302c226368756e6b223a6e756c6c2c227370616e223a6e756c6c2c22616e737\
+    76572223a6e756c6c7d7d7d";

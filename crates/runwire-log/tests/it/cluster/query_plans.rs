@@ -1,8 +1,8 @@
 //! Writers use index scans, also in a young store without statistics.
 
 use runwire_engines::{Postgres as Engine, PostgresOptions};
-use runwire_log::Log;
 use runwire_log::postgres::PgOptions;
+use runwire_log::{LogEvents, LogNode};
 
 use super::failures::frame;
 

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use runwire_engines::Postgres as Engine;
 use runwire_log::postgres::PgOptions;
-use runwire_log::{Log, StoredRecord, ThreadKey};
+use runwire_log::{LogEvents, StoredRecord, ThreadKey};
 
 use super::failures::frame;
 

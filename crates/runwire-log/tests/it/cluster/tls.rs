@@ -1,7 +1,7 @@
 //! TLS to Postgres, as the address requests it in libpq's terms.
 
 use runwire_engines::{Postgres as Engine, PostgresOptions};
-use runwire_log::Log;
+use runwire_log::LogNode;
 use runwire_log::postgres::{PgOpenError, PgOptions, PostgresLog};
 
 /// An engine with a certificate for `localhost` and `127.0.0.1`, and a file that holds it.

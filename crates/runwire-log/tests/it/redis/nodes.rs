@@ -64,6 +64,7 @@ impl Node {
                 self.publish(thread, seq..=seq);
                 let heard = timeout(Duration::from_millis(100), other.arrivals.next()).await;
                 if let Ok(Some(arrival)) = heard
+                    && arrival.thread == thread
                     && arrival.last >= from
                 {
                     return arrival.last;

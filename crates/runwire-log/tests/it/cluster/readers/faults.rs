@@ -1,7 +1,7 @@
 //! During faults of Redis or the store readers see everything, later.
 
 use runwire_engines::{Mode, Proxy, Redis};
-use runwire_log::{Log, ThreadKey};
+use runwire_log::{LogEvents, ThreadKey};
 
 use super::fixture::Fixture;
 

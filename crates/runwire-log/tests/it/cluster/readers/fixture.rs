@@ -7,7 +7,7 @@ use std::time::Duration;
 use runwire_engines::{Postgres as Engine, Redis};
 use runwire_log::cluster::{ClusterStats, TailOptions};
 use runwire_log::postgres::{PgOptions, PostgresLog};
-use runwire_log::{Append, FrameBatch, Log, LogError, RunKey, Target, ThreadKey};
+use runwire_log::{Append, FrameBatch, LogError, LogEvents, RunKey, Target, ThreadKey};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};

@@ -1,6 +1,6 @@
 //! Readers see commits of all nodes while all is well.
 
-use runwire_log::{Log, ThreadKey};
+use runwire_log::{LogUpkeep, ThreadKey};
 
 use super::fixture::{Fixture, Node};
 

@@ -1,4 +1,10 @@
-//! Begins a transaction: locks the threads that it needs, and loads heads that are not cached, in one round trip.
+//! The locked state: a transaction locks its threads, and loads heads that are not cached, in one round trip. Then it
+//! executes its commands.
+//!
+//! A thread is locked until its commit has reached the disk. A group that waited for all of its threads would wait
+//! for most of the other nodes' groups, one after the other, and hold its own locks meanwhile. So where nodes share
+//! threads a writer skips locked threads, and defers their commands to its next group. Then it waits for a thread that
+//! is locked again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -7,20 +13,103 @@ use runwire_model::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::connection::Params;
-use super::error::{PgError, PgResult};
-use super::head_cache::HeadCache;
-use super::rows::{
+use super::outcome::{CommitAttempt, OutcomeProof};
+use super::write_set::WriteSet;
+use super::{AttemptError, Committed, Group, QueuedCommand};
+use crate::key::{RunKey, ThreadKey};
+use crate::postgres::connection::Params;
+use crate::postgres::error::{PgError, PgResult};
+use crate::postgres::head_cache::HeadCache;
+use crate::postgres::rows::{
     RUN_COLUMNS, THREAD_COLUMNS, add_producers, producer_of_row, run_of_row, thread_of_row, time,
 };
-use super::store_clock::SentAt;
-use super::txn_store::{NOW, PgTxnStore};
-use crate::key::{RunKey, ThreadKey};
+use crate::postgres::store_clock::SentAt;
+use crate::postgres::txn_store::{NOW, PgTxnStore};
+use crate::postgres::writer::PgWriter;
 use crate::txn::ProducerHead;
+
+impl PgWriter {
+    /// Locks the threads of a group, then executes and commits its commands; returns `None` if all were deferred.
+    pub(super) fn commit_locked(&mut self, group: &mut Group) -> Result<Option<Committed>, AttemptError> {
+        let (mut threads, runs): (Vec<_>, Vec<_>) =
+            group.iter().map(|request| request.command.keys()).unzip();
+        for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
+            let is_known =
+                run.first().is_some_and(|run| self.txn.store.cache.borrow().run_location(run).is_some());
+            if thread.is_empty() && !is_known {
+                thread.extend(request.command.default_thread());
+            }
+        }
+        let threads: Vec<_> = threads.iter().flatten().collect();
+        let runs: Vec<_> = runs.iter().flatten().collect();
+        let wanted: Vec<_> = group.iter().flat_map(|request| &request.wanted).copied().collect();
+        let lock_mode = self.lock_mode(group);
+        let begun = self.txn.store.begin(&threads, &runs, &wanted, &lock_mode)?;
+        self.txn.now = begun.now;
+        if let LockMode::SkipLocked { .. } = lock_mode {
+            self.defer_busy(group);
+        }
+        if group.is_empty() {
+            self.txn.store.connection.run("ROLLBACK")?;
+            return Ok(None);
+        }
+        for request in group {
+            self.txn.store.next();
+            let executed = self.txn.execute(&mut request.command);
+            request.wanted.extend(self.txn.store.wanted.take());
+            executed?;
+        }
+        let write_set = WriteSet::collect(&mut self.txn, self.terms)?;
+        let proof = OutcomeProof::Transaction(begun.transaction);
+        self.finish(CommitAttempt { proof, write_set }).map(Some)
+    }
+
+    /// Chooses how the threads of a group are locked.
+    fn lock_mode(&self, group: &[QueuedCommand]) -> LockMode {
+        if self.pessimistic_commits == 0 {
+            return LockMode::Cached;
+        }
+        if group.iter().any(|request| !request.wanted.is_empty()) {
+            return LockMode::Reload;
+        }
+        let Some(threads) = group.iter().map(|request| self.threads_of(request)).collect::<Option<Vec<_>>>()
+        else {
+            return LockMode::Reload;
+        };
+        let first = threads.first().cloned().unwrap_or_default();
+        if threads.iter().all(|threads| *threads == first) {
+            return LockMode::Reload;
+        }
+        let deferred = group.iter().zip(threads).filter(|(request, _)| request.was_deferred);
+        LockMode::SkipLocked { except: deferred.flat_map(|(_, threads)| threads).collect() }
+    }
+
+    /// Defers the commands whose threads are not locked by this transaction.
+    fn defer_busy(&mut self, group: &mut Group) {
+        let is_free = |request: &QueuedCommand| {
+            let locked = self.txn.store.locked.borrow();
+            self.threads_of(request).is_some_and(|threads| threads.iter().all(|id| locked.contains_key(id)))
+        };
+        let (free, mut busy): (Vec<_>, Vec<_>) = group.drain(..).partition(is_free);
+        *group = free;
+        busy.iter_mut().for_each(|request| request.was_deferred = true);
+        self.deferred.append(&mut busy);
+    }
+
+    /// Returns the threads of a command, if their numbers are cached.
+    fn threads_of(&self, request: &QueuedCommand) -> Option<Vec<i64>> {
+        let (cache, (threads, runs)) = (self.txn.store.cache.borrow(), request.command.keys());
+        let threads = threads.iter().map(|thread| cache.thread_id(thread));
+        let of_runs = runs.iter().map(|run| cache.run_location(run).map(|location| location.thread));
+        let mut threads = threads.chain(of_runs).collect::<Option<Vec<_>>>()?;
+        threads.dedup();
+        (!threads.is_empty()).then_some(threads)
+    }
+}
 
 /// How a transaction locks threads, and which heads it loads.
 #[derive(Debug)]
-pub(super) enum LockMode {
+enum LockMode {
     /// Waits for all locks. Cached heads are used if they are current.
     Cached,
     /// Waits for all locks. Cached heads are most likely stale: all are loaded with the locks.
@@ -30,11 +119,11 @@ pub(super) enum LockMode {
 }
 
 /// A transaction that has begun.
-pub(super) struct BegunTransaction {
+struct BegunTransaction {
     /// The store's time.
-    pub(super) now: Timestamp,
+    now: Timestamp,
     /// Its transaction id.
-    pub(super) transaction: String,
+    transaction: String,
 }
 
 /// The threads and runs that a transaction needs: by number where known, else by name.
@@ -163,7 +252,7 @@ static BY_NUMBER: LazyLock<Statements> = LazyLock::new(|| Statements::new("$1::b
 
 impl PgTxnStore {
     /// Begins a transaction, and locks threads in the order of their numbers, so that no two transactions deadlock.
-    pub(super) fn begin(
+    fn begin(
         &mut self,
         threads: &[&ThreadKey],
         runs: &[&RunKey],

@@ -1,78 +1,78 @@
-//! Commits groups of commands, with retries: after conflicts with other nodes, during outages, and after lost
-//! answers.
+//! The commit protocol of a writer.
 //!
-//! A command that was certainly not written is retried until its time is up, and then refused. If the answer to a
-//! COMMIT was lost, the store is asked for the outcome; only if that cannot be found out, the caller gets an unknown
-//! outcome.
+//! A writer commits commands in *groups*: all that have queued up. Any number of writers and nodes use one store. The
+//! row of a thread orders them: it is locked until the commit, and it has a *version*, which every commit that touches
+//! the thread, one of its runs or one of their producers replaces by a number that was never used before.
+//!
+//! # States of a command
+//!
+//! | state | what is true |
+//! |---|---|
+//! | **queued** | nothing was executed. Its caller may still give up: the first to take the ticket decides |
+//! | **optimistic** | executed on cached heads; nothing is locked or sent. Whatever was decided, refusals too, holds only if its threads still have the cached versions |
+//! | **locked** | this transaction holds the rows of all its threads. Its heads have the versions of the rows, or were loaded under the locks. What is decided holds until the commit |
+//! | **deferred** | not executed, because another node holds one of its threads. It comes first in the next group, which waits for that thread |
+//! | **outcome unknown** | COMMIT was sent and its answer is lost. Nothing was replied or shown, and this writer commits nothing else |
+//! | **committed** | durable. Only now its records are shown, then its caller gets the reply |
+//! | **refused** | certainly not written, or nobody knows (`Uncertain`) |
+//!
+//! # Transitions
+//!
+//! | from | trigger | to |
+//! |---|---|---|
+//! | queued | all commands continue runs, all their heads are cached, no conflict lately | optimistic |
+//! | queued | otherwise | locked, after the locks are taken in the order of their numbers |
+//! | queued | nodes share threads, and another node holds one of these | deferred, once; then it waits for the lock |
+//! | queued | its time is up during an outage, or while others keep winning | refused |
+//! | optimistic | a head is not cached after all, or seems damaged | queued; locked at once |
+//! | optimistic | the commit finds another version | queued; the next commits are locked |
+//! | optimistic, locked | the commit is answered | committed |
+//! | optimistic, locked | the connection ends during the COMMIT | outcome unknown |
+//! | optimistic, locked | the store is unavailable before the COMMIT | queued, after a backoff |
+//! | locked | a conflict: deadlock, lock timeout, a name that another node took | queued: a group is divided, a single command goes behind those that share nothing with it |
+//! | locked | the store cannot hold or read the data | queued: a group is divided; a single command is refused |
+//! | outcome unknown | the store has something that only this commit can have written | committed |
+//! | outcome unknown | it has not happened, and cannot happen any more | queued |
+//! | outcome unknown | neither can be found out | refused (`Uncertain`) |
+//!
+//! # Invariants
+//!
+//! - `seq` is contiguous where records are added (`CommitBatch::push`) and encoded (`EncodedBatch::encode`). Asserted.
+//! - A commit changes only threads that it holds, and gives them a version that they have not had. Asserted in
+//!   [`PgWriter::finish`].
+//! - No statement runs outside of its transaction: each has the condition `in_transaction!` (`write_set/`), because it
+//!   is sent before the `BEGIN` is known to have succeeded.
+//! - Nothing is acknowledged before its commit: releasing a group takes a [`Committed`], which only an answered
+//!   COMMIT or a proven outcome makes.
+//!
+//! A violated assertion ends the writer: its callers get an unknown outcome, and none an acknowledgement.
+
+mod locked;
+mod optimistic;
+mod outcome;
+mod queued_command;
+mod write_set;
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use tokio::sync::OwnedSemaphorePermit;
+use runwire_producer::Backoff;
 
-use super::begin::LockMode;
-use super::commit_outcome::{CommitAttempt, CommitOutcome};
 use super::error::{PgError, PgResult};
 use super::store_clock::SentAt;
-use super::submit::Ticket;
 use super::txn_store::PgTxnStore;
-use super::write_set::WriteSet;
 use super::writer::PgWriter;
-use super::writer_pool::Assignment;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::txn::LogCommand;
+use outcome::{CommitAttempt, CommitOutcome};
+pub(super) use queued_command::{QueuedCommand, Ticket};
 
-/// A command in the queue of a writer.
-pub(super) struct QueuedCommand {
-    pub(super) command: LogCommand,
-    since: Instant,
-    /// Why it was not committed so far.
-    retry_reason: Option<String>,
-    /// Threads to lock first on the next attempt: it has met them while it was executed.
-    pub(super) wanted: Vec<i64>,
-    /// Whether it was deferred once.
-    pub(super) was_deferred: bool,
-    ticket: Ticket,
-    /// Its share of the byte semaphore, and the assignment of its run, until it is answered.
-    _held: (OwnedSemaphorePermit, Option<Assignment>),
-}
-
-impl QueuedCommand {
-    pub(super) fn new(
-        command: LogCommand,
-        since: Instant,
-        ticket: Ticket,
-        held: (OwnedSemaphorePermit, Option<Assignment>),
-    ) -> Self {
-        Self {
-            command,
-            since,
-            retry_reason: None,
-            wanted: Vec::new(),
-            was_deferred: false,
-            ticket,
-            _held: held,
-        }
-    }
-
-    /// Starts the command; returns `false` if its caller has given up.
-    pub(super) fn begin(&self) -> bool {
-        self.ticket.take()
-    }
-
-    fn is_expired(&self) -> bool {
-        self.since.elapsed() >= Duration::from_millis(limits::STORE_REQUEST_MILLIS)
-    }
-
-    fn refuse(self, why: &str) {
-        self.command.refuse(LogError::Unavailable(format!("{why}; nothing was written")));
-    }
-}
+/// Proves that a commit has happened.
+pub(super) struct Committed(());
 
 /// How an attempt to commit failed.
-pub(super) enum AttemptError {
+enum AttemptError {
     /// Nothing was written.
     Failed(PgError),
     /// The outcome of the commit is unknown.
@@ -92,7 +92,7 @@ impl PgWriter {
     /// Commits commands together; after a failure that is not an outage one by one, so that none suffers for others.
     pub(super) fn commit(&mut self, requests: Group) {
         let mut queue = VecDeque::from([requests]);
-        let mut backoff = CommitBackoff::default();
+        let mut backoff = COMMIT_BACKOFF;
         while let Some(group) = queue.pop_front() {
             let mut group = self.refuse_expired(group);
             if group.is_empty() {
@@ -100,20 +100,20 @@ impl PgWriter {
             }
             let begun = Instant::now();
             let failure = match self.attempt(&mut group) {
-                Ok(()) if group.is_empty() => {
+                Ok(None) => {
                     self.outage = None;
                     continue;
                 }
-                Ok(()) => {
-                    (self.outage, backoff) = (None, CommitBackoff::default());
-                    self.release(group, begun.elapsed());
+                Ok(Some(committed)) => {
+                    (self.outage, backoff) = (None, COMMIT_BACKOFF);
+                    self.release(group, committed, begun.elapsed());
                     continue;
                 }
                 Err(AttemptError::Failed(failure)) => failure,
                 Err(AttemptError::OutcomeUnknown(attempt, failure)) => match self.resolve_outcome(&attempt) {
-                    CommitOutcome::Committed => {
+                    CommitOutcome::Committed(committed) => {
                         self.outage = None;
-                        self.release(group, begun.elapsed());
+                        self.release(group, committed, begun.elapsed());
                         continue;
                     }
                     CommitOutcome::Aborted => failure,
@@ -137,7 +137,7 @@ impl PgWriter {
                 }
                 self.outage = Some(failure.to_string());
                 queue.push_front(group);
-                backoff.wait();
+                std::thread::sleep(backoff.next_delay());
             } else if group.len() > 1 {
                 for mut request in group.into_iter().rev() {
                     request.retry_reason = failure.is_conflict().then(|| contended(&failure));
@@ -146,7 +146,7 @@ impl PgWriter {
             } else if failure.is_conflict() {
                 group.iter_mut().for_each(|request| request.retry_reason = Some(contended(&failure)));
                 requeue_behind(group, &mut queue);
-                backoff.wait();
+                std::thread::sleep(backoff.next_delay());
             } else {
                 tracing::error!(%failure, "the store refuses what it was given");
                 for request in group {
@@ -173,14 +173,18 @@ impl PgWriter {
         remaining
     }
 
-    /// Executes and commits commands, except for deferred ones. On failure all of it can be retried.
-    fn attempt(&mut self, group: &mut Group) -> Result<(), AttemptError> {
+    /// Executes and commits commands, except for deferred ones; returns `None` if all were deferred. On failure all of
+    /// it can be retried.
+    fn attempt(&mut self, group: &mut Group) -> Result<Option<Committed>, AttemptError> {
         self.txn.forget();
         self.txn.store.connection.poll_closed();
         if self.txn.store.connection.is_closed() {
             self.reconnect()?;
         }
-        let done = self.transact(group);
+        let done = match self.commit_optimistically(group) {
+            Ok(None) => self.commit_locked(group),
+            done => done,
+        };
         if let Err(AttemptError::Failed(_)) = &done
             && !self.txn.store.connection.is_closed()
         {
@@ -190,48 +194,19 @@ impl PgWriter {
         done
     }
 
-    pub(super) fn reconnect(&mut self) -> PgResult<()> {
+    fn reconnect(&mut self) -> PgResult<()> {
         self.txn.store = PgTxnStore::open(&self.address)?;
         Ok(())
     }
 
-    fn transact(&mut self, group: &mut Group) -> Result<(), AttemptError> {
-        if self.try_optimistic(group)? {
-            return Ok(());
+    /// Sends the writes and the COMMIT of executed commands, and caches their heads.
+    fn finish(&mut self, attempt: CommitAttempt) -> Result<Committed, AttemptError> {
+        let (version, changed) = (attempt.write_set.version, attempt.write_set.changed());
+        for thread in changed.iter().filter(|thread| !attempt.write_set.creates(**thread)) {
+            let held = self.txn.store.locked.borrow().get(thread).copied();
+            assert!(held.is_some(), "a commit changes only threads that it holds");
+            assert!(held != Some(version), "a version is never used again");
         }
-        let (mut threads, runs): (Vec<_>, Vec<_>) =
-            group.iter().map(|request| request.command.keys()).unzip();
-        for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
-            let is_known =
-                run.first().is_some_and(|run| self.txn.store.cache.borrow().run_location(run).is_some());
-            if thread.is_empty() && !is_known {
-                thread.extend(request.command.default_thread());
-            }
-        }
-        let threads: Vec<_> = threads.iter().flatten().collect();
-        let runs: Vec<_> = runs.iter().flatten().collect();
-        let wanted: Vec<_> = group.iter().flat_map(|request| &request.wanted).copied().collect();
-        let lock_mode = self.lock_mode(group);
-        let begun = self.txn.store.begin(&threads, &runs, &wanted, &lock_mode)?;
-        self.txn.now = begun.now;
-        if let LockMode::SkipLocked { .. } = lock_mode {
-            self.defer_busy(group);
-        }
-        if group.is_empty() {
-            return Ok(self.txn.store.connection.run("ROLLBACK")?);
-        }
-        for request in group {
-            self.txn.store.next();
-            let executed = self.txn.execute(&mut request.command);
-            request.wanted.extend(self.txn.store.wanted.take());
-            executed?;
-        }
-        let attempt = CommitAttempt::new(begun.transaction, WriteSet::collect(&mut self.txn, self.terms)?);
-        self.commit_attempt(attempt)
-    }
-
-    /// Commits a write set, and caches its heads.
-    pub(super) fn commit_attempt(&mut self, attempt: CommitAttempt) -> Result<(), AttemptError> {
         let sent = SentAt::now();
         let store_time = match attempt.commit(&self.txn.store.connection) {
             Err(failure) if failure.has_ended_connection() => {
@@ -240,11 +215,11 @@ impl PgWriter {
             store_time => store_time?,
         };
         let heads = std::mem::take(&mut self.txn.heads);
-        attempt.cache_heads(&self.txn.store, heads);
+        self.txn.store.cache_heads(heads, &changed, version);
         if let Some(store_time) = store_time {
             self.txn.store.set_clock(store_time, sent);
         }
-        Ok(())
+        Ok(Committed(()))
     }
 }
 
@@ -280,20 +255,6 @@ fn requeue_behind(group: Group, queue: &mut VecDeque<Group>) {
     queue.extend(behind);
 }
 
-/// The backoff between attempts, with jitter against other nodes.
-pub(super) struct CommitBackoff {
-    next: Duration,
-}
-
-impl Default for CommitBackoff {
-    fn default() -> Self {
-        Self { next: Duration::from_millis(2) }
-    }
-}
-
-impl CommitBackoff {
-    pub(super) fn wait(&mut self) {
-        std::thread::sleep(self.next.mul_f64(0.5 + fastrand::f64() / 2.0));
-        self.next = (2 * self.next).min(Duration::from_millis(limits::STORE_RETRY_MILLIS));
-    }
-}
+/// Waits between attempts.
+const COMMIT_BACKOFF: Backoff =
+    Backoff::new(Duration::from_millis(2), Duration::from_millis(limits::STORE_RETRY_MILLIS));

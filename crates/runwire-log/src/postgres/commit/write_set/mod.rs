@@ -18,12 +18,12 @@ use std::collections::{HashMap, HashSet};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::connection::{Params, PgConnection};
-use super::error::PgResult;
-use super::rows::to_i64;
-use super::run_snapshot::RunSnapshot;
-use super::txn_store::PgTxnStore;
-use super::writer::LeaseTerms;
+use crate::postgres::connection::{Params, PgConnection};
+use crate::postgres::error::PgResult;
+use crate::postgres::rows::to_i64;
+use crate::postgres::run_snapshot::RunSnapshot;
+use crate::postgres::txn_store::PgTxnStore;
+use crate::postgres::writer::LeaseTerms;
 use crate::txn::Txn;
 use heads::{ProducerRows, ThreadRows};
 use records::{ChunkRows, InteractionRows, OutboxRows};
@@ -136,25 +136,25 @@ impl WriteSet {
         self.statements().is_empty()
     }
 
-    /// Writes and commits. If a statement fails, all that follow fail, and nothing is committed.
-    pub(super) fn commit(&self, connection: &PgConnection) -> PgResult<()> {
-        let statements = self.statements();
-        let statements: Vec<(&str, Params<'_>)> =
-            statements.iter().map(|(sql, params)| (*sql, &params[..])).collect();
-        connection.run_pipelined(None, &statements, Some(COMMIT)).map(drop)
+    /// Returns whether it creates a thread.
+    pub(super) fn creates(&self, thread: i64) -> bool {
+        self.threads.new_ids().contains(&thread)
     }
 
-    /// Writes and commits in a transaction that begins with a statement; returns the row of that statement.
-    pub(super) fn commit_after(
+    /// Writes and commits. If a statement fails, all that follow fail, and nothing is committed.
+    ///
+    /// With a first statement the transaction begins here, and the row of that statement is returned.
+    pub(super) fn commit(
         &self,
-        first: (&str, Params<'_>),
+        first: Option<(&str, Params<'_>)>,
         connection: &PgConnection,
     ) -> PgResult<Option<Row>> {
+        let begin = first.is_some().then_some("BEGIN");
         let statements = self.statements();
         let statements = statements.iter().map(|(sql, params)| (*sql, &params[..]));
-        let all: Vec<(&str, Params<'_>)> = std::iter::once(first).chain(statements).collect();
-        let rows = connection.run_pipelined(Some("BEGIN"), &all, Some(COMMIT))?;
-        Ok(rows.into_iter().flatten().next())
+        let all: Vec<(&str, Params<'_>)> = first.into_iter().chain(statements).collect();
+        let rows = connection.run_pipelined(begin, &all, Some(COMMIT))?;
+        Ok(rows.into_iter().next().and_then(|rows| rows.into_iter().next()))
     }
 
     /// Returns whether something is stored that only this commit can have written.

@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 
 use tokio_postgres::types::ToSql;
 
-use super::super::error::PgResult;
-use super::super::rows::{number_of_lease, storable, to_i64};
-use super::super::schema::REVISION;
-use super::super::txn_store::NOW;
-use super::super::writer::LeaseTerms;
 use super::{Statement, Statements};
+use crate::postgres::error::PgResult;
+use crate::postgres::rows::{number_of_lease, storable, to_i64};
+use crate::postgres::schema::REVISION;
+use crate::postgres::txn_store::NOW;
+use crate::postgres::writer::LeaseTerms;
 use crate::txn::{Lease, RunHead};
 
 #[derive(Default)]

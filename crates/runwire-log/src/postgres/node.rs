@@ -1,16 +1,22 @@
-//! Health checks of Postgres and Redis, and the state of this node.
+//! This node: health checks of Postgres and Redis, its state and counters, and its end.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::PostgresLog;
+use super::reader::PgReader;
 use super::reader_pool::ReaderPool;
 use crate::cluster::redis;
 use crate::error::LogError;
 use crate::health::{Dependency, Health, NodeStats, Outage};
+use crate::info::OrphanedRun;
+use crate::log::LogNode;
+use crate::sql;
+use crate::stats::LogStats;
 
 /// Timeout of a health check.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -71,9 +77,37 @@ impl HealthProbe {
     }
 }
 
-impl PostgresLog {
-    /// Returns the health of the store, by its last heartbeat or else by a probe.
-    pub(super) async fn check_health(&self) -> Health {
+#[async_trait]
+impl LogNode for PostgresLog {
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
+        let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
+        let (nodes, terms) = (self.nodes.clone(), self.terms);
+        self.using(move |reader| reader.claim_orphans(&nodes, terms, &agents, limit)).await
+    }
+
+    fn is_leader(&self) -> bool {
+        self.nodes.is_leader()
+    }
+
+    async fn stats(&self) -> Result<LogStats, LogError> {
+        let count = |reader: &mut PgReader| {
+            let bytes =
+                reader.connection.one("SELECT pg_database_size(current_database())", &[])?.get::<_, i64>(0);
+            Ok(LogStats { store_bytes: bytes as u64, ..sql::count(&reader.connection)? })
+        };
+        let stats = self.reading(count).await?;
+        let unreadable = self.nodes.unreadable.count();
+        Ok(LogStats { written: self.write_counters.written(), unreadable, ..stats })
+    }
+
+    async fn ready(&self) -> Result<(), LogError> {
+        if self.writers.is_closed() {
+            return Err(LogError::Unavailable("the store has stopped".into()));
+        }
+        self.using(|reader| Ok(reader.connection.run("SELECT 1")?)).await
+    }
+
+    async fn health(&self) -> Health {
         let silence = self.nodes.since_heartbeat();
         let store = if self.writers.is_closed() {
             Some("the store was closed".to_owned())
@@ -90,9 +124,18 @@ impl PostgresLog {
         }
     }
 
-    pub(super) fn node_stats(&self) -> NodeStats {
+    fn node_stats(&self) -> NodeStats {
         let link = Some(self.readers.counters().stats());
         NodeStats { link, cluster: Some(self.cluster.stats()), nodes: Some(self.nodes.nodes()) }
+    }
+
+    async fn close(&self) {
+        self.readers.close().await;
+        // The writers drop their queues last.
+        self.writers.close().await;
+        self.cluster.close().await;
+        // From now on other nodes claim its open runs.
+        self.heartbeat.deregister().await;
     }
 }
 

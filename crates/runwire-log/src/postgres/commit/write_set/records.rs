@@ -5,9 +5,9 @@ use std::error::Error;
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::super::rows::{storable, to_i64};
 use super::Statements;
 use crate::cluster::EncodedBatch;
+use crate::postgres::rows::{storable, to_i64};
 use crate::txn::{NewOutboxMessage, RunHead, mint};
 
 /// The open interactions of runs that have requested any.
@@ -26,13 +26,13 @@ pub(super) struct InteractionRows {
 impl InteractionRows {
     pub(super) fn add(&mut self, run: &RunHead) {
         self.runs.push(run.id);
-        for question in &run.head.state.questions {
+        for question in &run.head.state.interactions {
             let asked = run.head.summary.interaction(&question.id);
             let began = run.started_at.unwrap_or(run.created_at).0;
             self.tenant.push(run.key.tenant.to_string());
             self.run.push(run.id);
             self.name.push(storable(&question.id));
-            self.seq.push(to_i64(question.place.seq));
+            self.seq.push(to_i64(question.position.seq));
             self.asked_at.push(to_i64(asked.and_then(|asked| asked.asked_at).unwrap_or(began)));
             self.expires_at.push(asked.and_then(|asked| asked.expires_at).map(to_i64));
             self.bytes.push(to_i64(question.bytes));
@@ -80,6 +80,7 @@ pub(super) struct ChunkRows {
     pub(super) thread: Vec<i64>,
     first: Vec<i64>,
     pub(super) last: Vec<i64>,
+    checksum: Vec<i64>,
     pub(super) body: Vec<ChunkBody>,
 }
 
@@ -88,17 +89,18 @@ impl ChunkRows {
         self.thread.push(batch.thread);
         self.first.push(to_i64(batch.first));
         self.last.push(to_i64(batch.last));
+        self.checksum.push(batch.checksum.into());
         self.body.push(ChunkBody(batch.clone()));
     }
 
     pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
         if !self.thread.is_empty() {
             let sql = concat!(
-                "INSERT INTO chunk (thread, first, last, body) \
-                 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) WHERE ",
+                "INSERT INTO chunk (thread, first, last, checksum, body) SELECT * FROM \
+                 unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) WHERE ",
                 in_transaction!()
             );
-            all.push((sql, vec![&self.thread, &self.first, &self.last, &self.body]));
+            all.push((sql, vec![&self.thread, &self.first, &self.last, &self.checksum, &self.body]));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Rows of threads and producers in a write set.
 
-use super::super::error::PgResult;
-use super::super::rows::to_i64;
 use super::Statements;
+use crate::postgres::error::PgResult;
+use crate::postgres::rows::to_i64;
 use crate::txn::{ProducerHead, ThreadHead};
 
 #[derive(Default)]
@@ -58,6 +58,11 @@ impl ThreadRows {
         let base = thread.imported_base.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
         new.base.push(base.transpose()?);
         Ok(())
+    }
+
+    /// Returns the new threads.
+    pub(super) fn new_ids(&self) -> &[i64] {
+        &self.new.id
     }
 
     /// Returns the threads.
