@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use runwire_model::ErrorCode;
+
 use crate::http::UrlError;
 use crate::problem::Problem;
 
@@ -78,8 +80,8 @@ impl Error {
         }
     }
 
-    /// Returns the stable code of a refusal: `run_unknown`, `cursor_trimmed`, …
-    pub fn code(&self) -> Option<&str> {
+    /// Returns the stable code of a refusal; see [`Problem::code`].
+    pub fn code(&self) -> Option<ErrorCode> {
         self.problem()?.code()
     }
 }

@@ -69,7 +69,6 @@
 //! An agent writes with a [`StreamingEngine`]; see [`mod@write`].
 #![forbid(unsafe_code)]
 
-mod backoff;
 mod client;
 mod error;
 mod http;
@@ -88,15 +87,16 @@ pub use read::{
     Transport,
 };
 pub use resources::{
-    AgentInfo, Answer, FieldProblem, GivenAnswer, Heartbeat, Imported, Interaction, InteractionFilter,
-    InteractionInfo, InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread, RunCounts,
-    RunError, RunFilter, RunHandle, RunInfo, RunPage, RunStatus, ThreadExport, ThreadHandle, ThreadInfo,
-    ThreadPage, Upload, UploadReceipt, Usage, Warning, Warnings,
+    AgentInfo, Answer, EncodedFrames, FieldProblem, GivenAnswer, Heartbeat, Imported, Interaction,
+    InteractionFilter, InteractionInfo, InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread,
+    ProducerWriter, RunCounts, RunError, RunFilter, RunHandle, RunInfo, RunPage, RunStatus, ThreadExport,
+    ThreadHandle, ThreadInfo, ThreadPage, Upload, UploadReceipt, Usage, Warning, Warnings,
 };
 pub use runwire_model as model;
 pub use runwire_model::dialect::{Dialect, Slots};
 pub use runwire_model::event::{Body, Decision, Event};
 pub use runwire_model::fold::MessageState;
 pub use runwire_model::framing::Framing;
-pub use runwire_model::{Json, Timestamp};
+pub use runwire_model::{ErrorCode, Json, Timestamp};
+pub use runwire_producer::{Producer, WriteError};
 pub use write::StreamingEngine;

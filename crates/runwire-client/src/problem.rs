@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use runwire_model::ErrorCode;
 use serde_json::{Map, Value};
 
 /// The status and problem details of a refused request.
@@ -53,8 +54,16 @@ impl Problem {
         self.status.as_u16()
     }
 
-    /// Returns the stable error code, which has a page in the docs; `None` if a proxy answered.
-    pub fn code(&self) -> Option<&str> {
+    /// Returns the stable error code, which has a page in the docs.
+    ///
+    /// `None` if a proxy answered, or a newer server with a code that this version does not know: then
+    /// [`code_text`](Self::code_text) has it.
+    pub fn code(&self) -> Option<ErrorCode> {
+        self.code_text()?.parse().ok()
+    }
+
+    /// Returns the error code as the server sent it; `None` if a proxy answered.
+    pub fn code_text(&self) -> Option<&str> {
         self.text("code")
     }
 
@@ -142,7 +151,7 @@ impl Display for Problem {
             }
             (None, None) => write!(formatter, "the server answers {}", self.status)?,
         }
-        match self.code() {
+        match self.code_text() {
             Some(code) => write!(formatter, " [{code}]"),
             None => Ok(()),
         }
@@ -161,7 +170,7 @@ mod tests {
             "detail":"must be a string","hint":"Correct it.","line":2,"field":"content","accepted":1}"#;
         let problem = Problem::read(StatusCode::UNPROCESSABLE_ENTITY, &HeaderMap::new(), body);
         assert_eq!(problem.to_string(), "line 2: field `content`: must be a string [bad_field]");
-        assert_eq!((problem.status(), problem.code()), (422, Some("bad_field")));
+        assert_eq!((problem.status(), problem.code()), (422, Some(ErrorCode::BadField)));
         assert_eq!((problem.hint(), problem.accepted()), (Some("Correct it."), Some(1)));
         assert!(!problem.is_temporary());
     }

@@ -1,10 +1,11 @@
 //! The server's base URL, and the URLs of its endpoints.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use http::Uri;
 use http::uri::Scheme;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The base URL of a server: `http://host:port`, and the path prefix of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,21 +118,14 @@ impl Endpoint {
 
     fn escape(&mut self, text: &str) {
         // `..` is a valid id: it must not be normalised away as a path segment.
-        let only_dots = text.bytes().all(|byte| byte == b'.');
-        for byte in text.bytes() {
-            match byte {
-                b'.' if only_dots => self.text.push_str("%2E"),
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
-                    self.text.push(char::from(byte));
-                }
-                _ => {
-                    // Writing to a string cannot fail.
-                    let _ = write!(self.text, "%{byte:02X}");
-                }
-            }
-        }
+        let encoded = if text.bytes().all(|byte| byte == b'.') { &ENCODED_DOTS } else { &ENCODED };
+        self.text.extend(utf8_percent_encode(text, encoded));
     }
 }
+
+/// What is encoded in a segment or parameter: all but RFC 3986's unreserved characters and the colon.
+const ENCODED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
+const ENCODED_DOTS: AsciiSet = ENCODED.add(b'.');
 
 #[cfg(test)]
 mod tests {

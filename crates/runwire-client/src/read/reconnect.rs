@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use runwire_producer::Backoff;
 use tokio::time::Sleep;
 
 use super::connection::{StreamConnection, TransportEvent};
@@ -14,7 +15,6 @@ use super::cursor::Cursor;
 use super::frame::ReceivedFrame;
 use super::request::{ReadRequest, Resource, Transport};
 use super::sse_parser::MAX_EVENT_BYTES;
-use crate::backoff::RetryBackoff;
 use crate::client::Client;
 use crate::error::Error;
 
@@ -44,7 +44,7 @@ pub(super) struct ReconnectingStream {
     /// Its cursor advances with each delivered frame.
     pub(super) request: ReadRequest,
     state: State,
-    backoff: RetryBackoff,
+    backoff: Backoff,
     /// Failed attempts before the first connection.
     tries: u32,
     was_connected: bool,
@@ -66,7 +66,7 @@ pub(super) struct ReconnectingStream {
 impl ReconnectingStream {
     pub(super) fn new(client: Client, request: ReadRequest) -> Self {
         Self {
-            backoff: RetryBackoff::new(&client.retry),
+            backoff: client.backoff(),
             client,
             request,
             state: State::Start,
@@ -256,7 +256,7 @@ impl ReconnectingStream {
             return Some(Err(error));
         }
         let asked = self.retry_after.take().or(error.retry_after());
-        let wait = self.backoff.next_delay(asked);
+        let wait = self.backoff.next_delay_or(asked);
         tracing::debug!(%error, ?wait, "a stream is interrupted");
         self.state = State::Waiting(Box::pin(tokio::time::sleep(wait)));
         Some(Ok(StreamUpdate::Interrupted(error)))

@@ -4,6 +4,7 @@ mod agents;
 mod info;
 mod interactions;
 mod lists;
+mod producer_writer;
 mod records;
 mod requests;
 mod run;
@@ -17,6 +18,7 @@ pub use info::{
 };
 pub use interactions::{FieldProblem, GivenAnswer, Interaction, InteractionFilter, InteractionPage};
 pub use lists::{ListStream, RunPage, ThreadPage};
+pub use producer_writer::{EncodedFrames, ProducerWriter};
 pub use records::{Imported, ThreadExport};
 pub use requests::{Answer, NewRun, NewThread, RunFilter};
 pub use run::RunHandle;

@@ -11,10 +11,10 @@ use http::{Method, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
+use runwire_producer::Backoff;
 use serde::{Deserialize, Serialize};
 
 use super::thread::ThreadHandle;
-use crate::backoff::RetryBackoff;
 use crate::client::Client;
 use crate::error::Error;
 use crate::http::{BodyError, Endpoint, boxed_body};
@@ -55,7 +55,7 @@ pub struct ThreadExport {
     /// Which lines of a new connection were returned before.
     replay: Replay,
     /// Delays between connections, which a new line resets.
-    backoff: RetryBackoff,
+    backoff: Backoff,
     /// Whether a line was returned.
     has_started: bool,
     ended: bool,
@@ -125,7 +125,7 @@ impl ThreadExport {
             last: None,
             after_last: LineDigest::default(),
             replay: Replay::Nothing,
-            backoff: RetryBackoff::new(&client.retry),
+            backoff: client.backoff(),
             has_started: false,
             ended: false,
         }
@@ -220,7 +220,7 @@ impl ThreadExport {
             self.bytes.clear();
             self.scanned = 0;
             tracing::debug!(%broken, "export reconnects");
-            tokio::time::sleep(self.backoff.next_delay(None)).await;
+            tokio::time::sleep(self.backoff.next_delay()).await;
             return Ok(None);
         }
     }
@@ -255,7 +255,7 @@ impl ThreadExport {
             if !error.is_temporary() || gives_up {
                 return Err(error);
             }
-            tokio::time::sleep(self.backoff.next_delay(error.retry_after())).await;
+            tokio::time::sleep(self.backoff.next_delay_or(error.retry_after())).await;
         }
     }
 }

@@ -6,19 +6,20 @@ use futures_util::TryStreamExt;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
-use http_body_util::StreamBody;
+use http_body_util::{Full, StreamBody};
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
+use runwire_producer::Stamp;
 use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::{BodyError, Endpoint, boxed_body};
+use crate::http::{BodyError, Endpoint, RequestBody, boxed_body};
 
 /// Uploads encoded frames in any dialect and framing.
 ///
 /// Each frame is durable and visible as it arrives; the response comes when the bytes end. Nothing is retried: see
-/// [`StreamingEngine`](crate::StreamingEngine) for that.
+/// [`Upload::into_producer`] for that.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is written until it is sent"]
 pub struct Upload {
@@ -115,23 +116,48 @@ impl Upload {
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<BodyError> + 'static,
     {
-        let endpoint = self
-            .endpoint
-            .parameter_if("dialect", self.dialect.map(Dialect::name))
-            .parameter_if("thread", self.thread)
-            .flag("end", self.end)
-            .flag("parallel", self.parallel);
-        let headers = headers(self.framing, self.producer)?;
         let body = boxed_body(StreamBody::new(bytes.map_ok(Frame::data)));
+        let producer = self.producer.as_ref().map(|(id, epoch, seq)| (id.as_str(), *epoch, *seq));
+        self.request(producer, body, self.end).await
+    }
+
+    /// Sends a batch of a producer once.
+    pub(super) async fn post(&self, stamp: &Stamp, body: Bytes, end: bool) -> Result<UploadReceipt, Error> {
+        let producer = (&*stamp.producer, Some(stamp.epoch), Some(stamp.index));
+        self.request(Some(producer), boxed_body(Full::new(body)), end).await
+    }
+
+    async fn request(
+        &self,
+        producer: Option<(&str, Option<u64>, Option<u64>)>,
+        body: RequestBody,
+        end: bool,
+    ) -> Result<UploadReceipt, Error> {
+        let endpoint = self.endpoint.clone();
+        let endpoint = endpoint
+            .parameter_if("dialect", self.dialect.map(Dialect::name))
+            .parameter_if("thread", self.thread.as_deref())
+            .flag("end", end)
+            .flag("parallel", self.parallel);
+        let headers = headers(self.framing, producer)?;
         let response = self.client.http.send(Method::POST, &endpoint, headers, body).await?;
         self.client.http.json(response).await
     }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn set_dialect(&mut self, dialect: Dialect) {
+        self.dialect = Some(dialect);
+    }
+
+    pub(super) fn dialect_name(&self) -> Option<Dialect> {
+        self.dialect
+    }
 }
 
-fn headers(
-    framing: Framing,
-    producer: Option<(String, Option<u64>, Option<u64>)>,
-) -> Result<HeaderMap, Error> {
+fn headers(framing: Framing, producer: Option<(&str, Option<u64>, Option<u64>)>) -> Result<HeaderMap, Error> {
     let media = match framing {
         Framing::Ndjson => "application/x-ndjson",
         Framing::Sse => "text/event-stream",
@@ -139,7 +165,7 @@ fn headers(
     };
     let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media))]);
     if let Some((id, epoch, seq)) = producer {
-        let written = HeaderValue::from_str(&id).map_err(|_| Error::Producer(id))?;
+        let written = HeaderValue::from_str(id).map_err(|_| Error::Producer(id.to_owned()))?;
         headers.insert(HeaderName::from_static("producer-id"), written);
         for (name, number) in [("producer-epoch", epoch), ("producer-seq", seq)] {
             if let Some(number) = number {

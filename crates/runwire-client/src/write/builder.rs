@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use http::HeaderValue;
+use runwire_model::ErrorCode;
+use runwire_producer::{Producer, next_epoch};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::emission::check_path_id;
 use super::preflight::Start;
 use super::shared::{BufferLimits, Shared};
-use super::sink::{EngineSink, ProducerIdentity, ServerSink};
+use super::sink::{EngineSink, ServerSink};
 use super::{EmitError, StreamingEngine};
 use crate::{Client, Error};
 
@@ -109,14 +112,11 @@ impl EngineBuilder {
     /// a Tokio runtime.
     pub fn server(self, client: &Client) -> Result<StreamingEngine, EmitError> {
         self.check()?;
-        let producer = ProducerIdentity { id: Uuid::now_v7().to_string(), epoch: 1 };
-        self.start_on(client, &producer, Start::Fresh)
+        self.start_on(client, &Uuid::now_v7().to_string(), 1, Start::Fresh)
     }
 
-    /// Starts an engine that resumes a producer: it takes the next epoch, which fences off an engine with the former
+    /// Starts an engine that resumes a producer: it takes a newer epoch, which fences off an engine with the former
     /// one.
-    ///
-    /// Two engines that resume the same producer at the same moment get the same epoch: the caller must prevent that.
     pub async fn resume(
         self,
         client: &Client,
@@ -130,21 +130,24 @@ impl EngineBuilder {
             client.http.get_json::<ProducerPosition>(&endpoint.segment("producers").segment(&id)).await;
         let (epoch, start) = match known {
             Ok(known) => (known.epoch, Start::Joined { next: known.next }),
-            Err(error) if error.code() == Some("run_unknown") => (0, Start::Fresh),
+            Err(error) if error.code() == Some(ErrorCode::RunUnknown) => (0, Start::Fresh),
             Err(error) => return Err(error.into()),
         };
-        Ok(self.start_on(client, &ProducerIdentity { id, epoch: epoch + 1 }, start)?)
+        Ok(self.start_on(client, &id, next_epoch(epoch), start)?)
     }
 
     fn start_on(
         self,
         client: &Client,
-        producer: &ProducerIdentity,
+        producer: &str,
+        epoch: u64,
         start: Start,
     ) -> Result<StreamingEngine, EmitError> {
-        let run = self.request_id.clone();
-        let sink = ServerSink::new(client.clone(), run, producer, self.retry_timeout, self.heartbeat)
-            .map_err(|_| EmitError::field("producer", "must be text that a header can carry"))?;
+        if HeaderValue::from_str(producer).is_err() {
+            return Err(EmitError::field("producer", "must be text that a header can carry"));
+        }
+        let (run, producer) = (self.request_id.clone(), Producer::new(producer, epoch, start.sequence()));
+        let sink = ServerSink::new(client.clone(), run, producer, self.retry_timeout, self.heartbeat);
         Ok(self.start(sink, Some(client.clone()), start))
     }
 

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use runwire_model::Json;
-use runwire_model::dialect::{DecodeError, Decoder, Dialect, Weave};
+use runwire_model::dialect::{DecodeError, Decoder, Dialect, RecordBuilder};
 use runwire_model::event::{Body, Decision, Event, InteractionRequested, Notice, ToolCalled};
-use runwire_model::record::{ChatMessage, Earlier, Entry, Place};
+use runwire_model::record::{ChatMessage, Entry, EventPosition, History};
 use runwire_model::run::{Authority, CallPhase, OpenCall, OpenStep, Refusal, RunState, RunText, Status};
 
 use super::EmitError;
@@ -180,7 +180,7 @@ impl Preflight {
     pub(super) fn admit(&mut self, emission: &Emission, frame: &[u8]) -> Result<(), EmitError> {
         self.entries.clear();
         let opened = self.decoder.open(None, frame).map_err(refused)?;
-        let mut weave = Weave::new(
+        let mut builder = RecordBuilder::new(
             &mut self.state,
             &NoRecords,
             Authority::Producer,
@@ -188,7 +188,7 @@ impl Preflight {
             self.records + 1,
             &mut self.entries,
         );
-        self.decoder.decode(opened, &mut weave).map_err(refused)?;
+        self.decoder.decode(opened, &mut builder).map_err(refused)?;
         self.records += 1;
         if let Emission::Event(event) = emission
             && let Body::InteractionRequested(asked) = &event.body
@@ -196,7 +196,7 @@ impl Preflight {
             self.asked.insert(asked.interaction_id.clone());
         }
         // Answers are not seen here, so no interaction is kept open: the server counts them.
-        self.state.questions.clear();
+        self.state.interactions.clear();
         if self.state.status == Status::Suspended {
             self.state.status = Status::Running;
         }
@@ -225,24 +225,24 @@ fn refused(error: DecodeError) -> EmitError {
 /// No earlier records: whether a frame is accepted does not depend on their contents.
 struct NoRecords;
 
-impl Earlier for NoRecords {
-    fn text(&self, _: Place, _: &str) -> String {
+impl History for NoRecords {
+    fn text(&self, _: EventPosition, _: &str) -> String {
         String::new()
     }
 
-    fn arguments(&self, _: Place, _: &str) -> String {
+    fn arguments(&self, _: EventPosition, _: &str) -> String {
         String::new()
     }
 
-    fn call(&self, _: Place, _: &str) -> Option<ToolCalled> {
+    fn call(&self, _: EventPosition, _: &str) -> Option<ToolCalled> {
         None
     }
 
-    fn question(&self, _: Place, _: &str) -> Option<InteractionRequested> {
+    fn interaction(&self, _: EventPosition, _: &str) -> Option<InteractionRequested> {
         None
     }
 
-    fn notice(&self, _: Place) -> Option<Notice> {
+    fn notice(&self, _: EventPosition) -> Option<Notice> {
         None
     }
 

@@ -3,11 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-
-/// A batch of this many bytes is full: a server commits as much at once.
-const BATCH_BYTES: usize = 256 << 10;
-/// Limits the frames of a batch, however wide the window is.
-const BATCH_FRAMES: u64 = 1024;
+use runwire_producer::limits::{BATCH_BYTES, BATCH_FRAMES};
 
 /// Frames of the `streaming-engine` dialect as NDJSON, in the order of their sequence.
 #[derive(Debug, Clone)]
@@ -66,9 +62,9 @@ struct OpenBatch {
 }
 
 impl SendQueue {
-    /// Creates a queue whose batches have no more frames than the window.
+    /// Creates a queue whose batches have no more frames than the window, however wide it is.
     pub(super) fn new(window: u64) -> Self {
-        let max_frames = window.min(BATCH_FRAMES) as usize;
+        let max_frames = window.min(BATCH_FRAMES as u64) as usize;
         Self { full: VecDeque::new(), open: OpenBatch::default(), max_frames }
     }
 

@@ -9,12 +9,12 @@ use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use runwire_model::Json;
 use runwire_model::event::{Body, Decision};
+use runwire_producer::Backoff;
 
 use tokio::time::sleep;
 
 use super::StreamingEngine;
 use super::shared::Shared;
-use crate::backoff::RetryBackoff;
 use crate::{Client, Error, EventStream, RunHandle};
 
 /// A signal from people to the agent.
@@ -51,7 +51,7 @@ pub struct Signals(Pin<Box<dyn Stream<Item = Result<Signal, Error>> + Send>>);
 impl Signals {
     pub(super) fn of(engine: &StreamingEngine) -> Self {
         let Some(client) = engine.client.clone() else { return Self(Box::pin(stream::empty())) };
-        let backoff = RetryBackoff::new(&client.retry);
+        let backoff = client.backoff();
         let listener =
             Listener { shared: engine.shared.clone(), client, events: None, backoff, cancelled: false };
         Self(Box::pin(stream::unfold(listener, Listener::next)))
@@ -82,7 +82,7 @@ struct Listener {
     shared: Arc<Shared>,
     client: Client,
     events: Option<EventStream>,
-    backoff: RetryBackoff,
+    backoff: Backoff,
     cancelled: bool,
 }
 
@@ -104,7 +104,7 @@ impl Listener {
                         None => again,
                     };
                     self.events = Some(again);
-                    sleep(self.backoff.next_delay(error.retry_after())).await;
+                    sleep(self.backoff.next_delay_or(error.retry_after())).await;
                     continue;
                 }
                 Err(error) => return Some((Err(error), self)),

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use futures_util::stream;
 use runwire_client::{Client, Error, Imported, ThreadExport};
+use runwire_model::ErrorCode;
 
 use crate::fake_servers::{BreakingProxy, COMPLETED, SeededRandom, delta, fast_retry_client, write};
 use crate::test_server::{TestServer, within_timeout};
@@ -48,7 +49,7 @@ async fn an_exported_thread_is_imported_whole_and_once() {
     let unfit = import(&there.client(), "t", &alone).await.unwrap_err();
     assert_eq!(unfit.problem().and_then(runwire_client::Problem::line), Some(1));
     let unknown = here.client().thread("none").records().next_line().await.unwrap_err();
-    assert_eq!(unknown.code(), Some("thread_unknown"));
+    assert_eq!(unknown.code(), Some(ErrorCode::ThreadUnknown));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use futures_util::TryStreamExt;
 use runwire_client::write::{InteractionRequest, SessionStatus, Signal};
 use runwire_client::{Answer, Decision, Error, InteractionFilter, Json};
+use runwire_model::ErrorCode;
 use serde_json::json;
 
 use crate::test_server::{TestServer, within_timeout};
@@ -33,7 +34,7 @@ async fn an_answer_reaches_the_agent_even_after_a_restart() {
     let run = client.run("r1");
     let wrong = run.answer("where", &values(r#"{"city":7}"#)).await.unwrap_err();
     let fields = wrong.problem().unwrap().field_problems();
-    assert_eq!((wrong.code(), fields[0].pointer.as_str()), (Some("invalid_answer"), "/city"));
+    assert_eq!((wrong.code(), fields[0].pointer.as_str()), (Some(ErrorCode::InvalidAnswer), "/city"));
     // The answer survives the server, and the agent hears of it after all.
     let won = run.answer("where", &values(r#"{"city":"Oslo"}"#)).await.unwrap();
     server.kill();
@@ -52,7 +53,7 @@ async fn an_answer_reaches_the_agent_even_after_a_restart() {
     engine.emit_session_end(SessionStatus::Completed, None).await.unwrap();
     within_timeout(engine.close()).await.unwrap();
     assert!(
-        matches!(run.answer("pay", &Answer::approved()).await, Err(Error::Refused(problem)) if problem.code() == Some("run_closed"))
+        matches!(run.answer("pay", &Answer::approved()).await, Err(Error::Refused(problem)) if problem.code() == Some(ErrorCode::RunClosed))
     );
     assert_eq!(run.interaction("pay").await.unwrap().status, "rejected");
 }

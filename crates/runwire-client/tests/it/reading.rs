@@ -8,6 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use runwire_client::{
     Body, Cursor, Dialect, Error, FrameStream, Framing, NewThread, RunStatus, Slots, StreamUpdate, Transport,
 };
+use runwire_model::ErrorCode;
 use serde_json::Value;
 
 use crate::fake_servers::{COMPLETED, CursorAndText, all, delta, write};
@@ -271,7 +272,7 @@ async fn a_thread_is_read_run_after_run() {
     let messages = client.thread("t1").messages(None, None).await.unwrap().messages;
     assert_eq!(messages.iter().map(|message| &message["mainContent"]).collect::<Vec<_>>(), ["one", "two"]);
     client.thread("t1").delete(false).await.unwrap();
-    assert_eq!(client.thread("t1").info().await.unwrap_err().code(), Some("thread_deleted"));
+    assert_eq!(client.thread("t1").info().await.unwrap_err().code(), Some(ErrorCode::ThreadDeleted));
 }
 
 #[tokio::test]
@@ -297,14 +298,13 @@ async fn a_refusal_is_typed_and_ends_the_stream() {
             assert!(within_timeout(frames.next()).await.is_none());
             let Error::Refused(problem) = error else { panic!("{error}") };
             assert!(problem.hint().is_some() && problem.detail().is_some(), "{problem}");
-            (problem.status(), problem.code().unwrap().to_owned())
+            (problem.status(), problem.code().unwrap())
         };
-        let refusal = |status, code: &str| (status, code.to_owned());
-        assert_eq!(refused(client.run("none").frames(Dialect::Loom)).await, refusal(404, "run_unknown"));
+        assert_eq!(refused(client.run("none").frames(Dialect::Loom)).await, (404, ErrorCode::RunUnknown));
         let beyond = client.run("r1").frames(Dialect::Loom).after(Cursor::after(99));
-        assert_eq!(refused(beyond).await, refusal(400, "cursor_beyond_end"));
+        assert_eq!(refused(beyond).await, (400, ErrorCode::CursorBeyondEnd));
         let attach = client.run("r1").frames(Dialect::Loom).attach(true);
-        assert_eq!(refused(attach).await, refusal(400, "attach_not_offered"));
+        assert_eq!(refused(attach).await, (400, ErrorCode::AttachNotOffered));
     }
     let info = client.run("r1").info().await.unwrap();
     assert_eq!(info.status, RunStatus::Running);

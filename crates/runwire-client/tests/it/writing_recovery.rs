@@ -8,6 +8,7 @@ use runwire_client::write::{
     ConnectionState, EmitError, EngineFailure, Format, InteractionRequest, PendingAck, SessionStatus, Signal,
     StreamingEngine, WhenFull,
 };
+use runwire_model::ErrorCode;
 
 use crate::test_server::{LossyProxy, TestServer, client_of, until, within_timeout};
 
@@ -182,7 +183,7 @@ async fn a_resumed_engine_continues_and_its_predecessor_is_fenced() {
     let sent = within_timeout(zombie.emit_content("ghost", Format::Text, false)).await.unwrap();
     let fenced = within_timeout(sent.acknowledged()).await.unwrap_err();
     assert!(
-        matches!(&fenced, EngineFailure::Fenced(problem) if problem.code() == Some("producer_fenced")),
+        matches!(&fenced, EngineFailure::Fenced(problem) if problem.code() == Some(ErrorCode::ProducerFenced)),
         "{fenced:?}"
     );
     let after = zombie.emit_content("ghost", Format::Text, false).await;
@@ -213,7 +214,7 @@ async fn a_refused_event_stops_the_engine_and_what_came_before_is_acknowledged()
     let after = engine.emit_custom("after", serde_json::json!(1)).await;
     within_timeout(before.acknowledged()).await.unwrap();
     let failure = within_timeout(refused.acknowledged()).await.unwrap_err();
-    assert_eq!(failure.problem().unwrap().code(), Some("too_large"));
+    assert_eq!(failure.problem().unwrap().code(), Some(ErrorCode::TooLarge));
     assert_eq!(failure.problem().unwrap().status(), 422);
     if let Ok(after) = after {
         assert!(within_timeout(after.acknowledged()).await.is_err());
@@ -235,7 +236,7 @@ async fn a_refused_event_stops_the_engine_and_what_came_before_is_acknowledged()
     client.run("r2").cancel(None).await.unwrap();
     let sent = within_timeout(third.emit_status("late")).await.unwrap();
     let failure = within_timeout(sent.acknowledged()).await.unwrap_err();
-    assert_eq!(failure.problem().unwrap().code(), Some("run_closed"));
+    assert_eq!(failure.problem().unwrap().code(), Some(ErrorCode::RunClosed));
 }
 
 #[tokio::test]

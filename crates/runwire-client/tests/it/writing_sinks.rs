@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use runwire_client::Dialect;
 use runwire_client::model::convert::{Converter, Options};
-use runwire_client::model::dialect::{Decoder, Weave};
+use runwire_client::model::dialect::{Decoder, RecordBuilder};
 use runwire_client::model::event::StepStarted;
 use runwire_client::model::framing::{Framing, write_frame};
 use runwire_client::model::run::{Authority, RunState};
@@ -273,8 +273,8 @@ proptest! {
             let mut entries = Vec::new();
             let opened = decoder.open(None, frame).unwrap();
             let dialect = Dialect::StreamingEngine;
-            let mut weave = Weave::new(&mut state, &window, Authority::Producer, dialect, seq, &mut entries);
-            decoder.decode(opened, &mut weave).unwrap();
+            let mut builder = RecordBuilder::new(&mut state, &window, Authority::Producer, dialect, seq, &mut entries);
+            decoder.decode(opened, &mut builder).unwrap();
             prop_assert!(!entries.iter().any(|entry| entry.event.body.type_name() == "foreign"));
             let record = runwire_client::model::record::Record {
                 seq,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use channel::{ChannelSink, Emitted};
 pub use output::OutputSink;
-pub(super) use server::{ProducerIdentity, ServerSink};
+pub(super) use server::ServerSink;
 
 use super::EngineFailure;
 use super::queue::SendBatch;

@@ -1,35 +1,20 @@
-//! The sink that writes to a server: sends batches in order and retries them; producer headers make each write exactly
-//! once.
+//! The sink that writes to a server, as one producer of its run.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http_body_util::Full;
+use http::header::HeaderMap;
 use runwire_model::dialect::Dialect;
+use runwire_producer::{Producer, WriteError};
 use serde::Deserialize;
-use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
-use crate::backoff::RetryBackoff;
-use crate::http::{Endpoint, boxed_body};
+use crate::http::Endpoint;
+use crate::resources::{EncodedFrames, ProducerWriter};
 use crate::write::EngineFailure;
 use crate::{Client, Error};
-
-const PRODUCER_ID: HeaderName = HeaderName::from_static("producer-id");
-const PRODUCER_EPOCH: HeaderName = HeaderName::from_static("producer-epoch");
-const PRODUCER_SEQ: HeaderName = HeaderName::from_static("producer-seq");
-
-const DIALECT: Dialect = Dialect::StreamingEngine;
-
-/// The id and epoch of a producer.
-#[derive(Debug, Clone)]
-pub(crate) struct ProducerIdentity {
-    pub(crate) id: String,
-    pub(crate) epoch: u64,
-}
 
 /// Writes a run to a server.
 ///
@@ -40,18 +25,11 @@ pub(crate) struct ProducerIdentity {
 pub(crate) struct ServerSink {
     client: Client,
     run: String,
-    producer: HeaderMap,
-    /// Endpoint of the run's events; set with the first batch, which may name the thread.
-    endpoint: Option<Endpoint>,
+    producer: Producer,
+    /// Set with the first batch, which may name the thread.
+    writer: Option<ProducerWriter>,
     retry_timeout: Duration,
     heartbeat: Duration,
-}
-
-#[derive(Deserialize)]
-struct WriteResponse {
-    accepted: u64,
-    duplicates: u64,
-    last_seq: u64,
 }
 
 #[derive(Deserialize)]
@@ -64,57 +42,52 @@ impl ServerSink {
     pub(crate) fn new(
         client: Client,
         run: String,
-        producer: &ProducerIdentity,
+        producer: Producer,
         retry_timeout: Duration,
         heartbeat: Duration,
-    ) -> Result<Self, http::header::InvalidHeaderValue> {
-        let headers = HeaderMap::from_iter([
-            (CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
-            (PRODUCER_ID, HeaderValue::from_bytes(producer.id.as_bytes())?),
-            (PRODUCER_EPOCH, HeaderValue::from(producer.epoch)),
-        ]);
-        Ok(Self { client, run, producer: headers, endpoint: None, retry_timeout, heartbeat })
+    ) -> Self {
+        Self { client, run, producer, writer: None, retry_timeout, heartbeat }
     }
 
     fn run_endpoint(&self) -> Endpoint {
         self.client.http.endpoint().segment("v1").segment("runs").segment(&self.run)
     }
+
+    fn start(&self, context: &SinkContext) -> ProducerWriter {
+        let mut upload = self.client.run(&self.run).upload().dialect(Dialect::StreamingEngine);
+        if let Some(thread) = context.thread() {
+            upload = upload.thread(thread);
+        }
+        let context = SinkContext(context.0.clone());
+        upload
+            .into_producer(self.producer.clone())
+            .give_up_after(Some(self.retry_timeout))
+            .on_retry(move |attempts, error| context.retrying(attempts, error))
+    }
 }
 
 impl EngineSink for ServerSink {
     async fn send(&mut self, batch: &SendBatch, context: &SinkContext) -> Result<Receipt, SendError> {
-        let endpoint = match &self.endpoint {
-            Some(endpoint) => endpoint,
-            None => {
-                let events = self.run_endpoint().segment("events").parameter("dialect", DIALECT.name());
-                &*self.endpoint.insert(events.parameter_if("thread", context.thread().as_deref()))
+        if self.writer.is_none() {
+            self.writer = Some(self.start(context));
+        }
+        let Some(writer) = &mut self.writer else { return Err(EngineFailure::Stopped.into()) };
+        debug_assert_eq!(writer.next(), batch.first());
+        let frames = EncodedFrames { body: batch.lines().clone(), count: batch.len() as u64 };
+        match writer.write(&frames, false).await {
+            Ok(receipt) => Ok(Receipt { last_seq: Some(receipt.last_seq) }),
+            Err(WriteError::Fenced(Error::Refused(problem))) => {
+                Err(EngineFailure::Fenced(problem.into()).into())
             }
-        };
-        let (begun, mut attempts) = (Instant::now(), 0);
-        let mut backoff = RetryBackoff::new(&self.client.retry);
-        loop {
-            attempts += 1;
-            let error = match attempt(&self.client, &self.producer, endpoint, batch).await {
-                Ok(written) if written.accepted + written.duplicates == batch.len() as u64 => {
-                    return Ok(Receipt { last_seq: Some(written.last_seq) });
-                }
-                Ok(written) => {
-                    let counts = format!("{} and {}", written.accepted, written.duplicates);
-                    self.client.http.protocol_error(format!("of {} frames it counts {counts}", batch.len()))
-                }
-                Err(error) => error,
-            };
-            if !error.is_temporary() {
-                return Err(refused(error));
+            Err(WriteError::GaveUp { after, attempts, last }) => {
+                Err(EngineFailure::GaveUp { after, attempts, last: Arc::new(last) }.into())
             }
-            let wait = backoff.next_delay(error.retry_after());
-            if begun.elapsed() + wait > self.retry_timeout {
-                let failure =
-                    EngineFailure::GaveUp { after: begun.elapsed(), attempts, last: Arc::new(error) };
-                return Err(failure.into());
-            }
-            context.retrying(attempts, &error);
-            sleep(wait).await;
+            Err(
+                WriteError::Frame { at, error }
+                | WriteError::Closed { at, error }
+                | WriteError::Permanent { at, error },
+            ) => Err(SendError { accepted: at as u64, failure: refused(error) }),
+            Err(WriteError::Fenced(error)) => Err(refused(error).into()),
         }
     }
 
@@ -155,35 +128,9 @@ impl EngineSink for ServerSink {
     }
 }
 
-/// Converts a refusal to the engine's failure, with the number of frames that are written.
-fn refused(error: Error) -> SendError {
+fn refused(error: Error) -> EngineFailure {
     match error {
-        Error::Refused(problem) => {
-            let count = |count: Option<u64>| count.unwrap_or(0);
-            let accepted = count(problem.accepted()) + count(problem.duplicates());
-            let fenced = problem.code() == Some("producer_fenced");
-            let problem = Arc::from(problem);
-            let failure =
-                if fenced { EngineFailure::Fenced(problem) } else { EngineFailure::Refused(problem) };
-            SendError { accepted, failure }
-        }
-        other => EngineFailure::Answer(Arc::new(other)).into(),
+        Error::Refused(problem) => EngineFailure::Refused(problem.into()),
+        other => EngineFailure::Answer(Arc::new(other)),
     }
-}
-
-async fn attempt(
-    client: &Client,
-    producer: &HeaderMap,
-    endpoint: &Endpoint,
-    batch: &SendBatch,
-) -> Result<WriteResponse, Error> {
-    let http = &client.http;
-    let mut headers = producer.clone();
-    headers.insert(PRODUCER_SEQ, HeaderValue::from(batch.first()));
-    let exchange = async {
-        let body = boxed_body(Full::new(batch.lines().clone()));
-        let response = http.send(Method::POST, endpoint, headers, body).await?;
-        http.json::<WriteResponse>(response).await
-    };
-    timeout(client.retry.idle_timeout, exchange).await.unwrap_or_else(|_| Err(http.idle_error()))
 }
