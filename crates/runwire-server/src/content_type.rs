@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use runwire_model::ErrorCode;
 use runwire_model::framing::Framing;
 
 use crate::problem::Problem;
@@ -49,7 +50,7 @@ fn expect_uncoded(headers: &HeaderMap) -> Result<(), Problem> {
         Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => {
             let coding = coding.to_str().unwrap_or("a coding that is not ASCII");
             let detail = format!("`{coding}` is not decoded here; send the body without `Content-Encoding`");
-            Err(Problem::new("unsupported_media_type", detail).with("expected", vec!["identity"]))
+            Err(Problem::new(ErrorCode::UnsupportedMediaType, detail).with("expected", vec!["identity"]))
         }
         _ => Ok(()),
     }
@@ -64,7 +65,7 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
 
 fn unsupported(named: &str, expected: &[&str]) -> Problem {
     let detail = format!("`{named}` is not read here; send {}", expected.join(", "));
-    Problem::new("unsupported_media_type", detail).with("expected", expected)
+    Problem::new(ErrorCode::UnsupportedMediaType, detail).with("expected", expected)
 }
 
 #[cfg(test)]
@@ -77,8 +78,8 @@ mod tests {
     fn a_compressed_body_is_refused_before_it_is_read() {
         let coded = |coding| HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static(coding))]);
         assert!(framing_of(&coded("identity")).is_ok());
-        assert_eq!(framing_of(&coded("gzip")).unwrap_err().code(), "unsupported_media_type");
-        assert_eq!(expect_json(&coded("br")).unwrap_err().code(), "unsupported_media_type");
+        assert_eq!(framing_of(&coded("gzip")).unwrap_err().code(), ErrorCode::UnsupportedMediaType);
+        assert_eq!(expect_json(&coded("br")).unwrap_err().code(), ErrorCode::UnsupportedMediaType);
     }
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(of("TEXT/Event-Stream"), Ok(Some(Framing::Sse)));
         assert_eq!(of("application/json"), Ok(Some(Framing::Json)));
         assert_eq!(of("application/x-www-form-urlencoded"), Ok(None));
-        assert_eq!(of("text/plain"), Err("unsupported_media_type"));
+        assert_eq!(of("text/plain"), Err(ErrorCode::UnsupportedMediaType));
         assert_eq!(framing_of(&HeaderMap::new()).unwrap(), None);
     }
 }

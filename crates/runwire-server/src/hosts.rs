@@ -11,6 +11,7 @@ use std::str::FromStr;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, Uri, Version};
+use runwire_model::ErrorCode;
 
 use crate::problem::Problem;
 
@@ -115,7 +116,7 @@ pub(crate) fn check(
     let name = authority.host();
     let detail =
         format!("`{name}` is no host of this server; the setting `allowed_hosts` names those that it has");
-    Err(Problem::new("host_refused", detail).with("host", name))
+    Err(Problem::new(ErrorCode::HostRefused, detail).with("host", name))
 }
 
 /// Returns the host and port that a request names; none only in HTTP/1.0, which has no `Host`.
@@ -150,7 +151,7 @@ fn is_probe(uri: &Uri) -> bool {
 }
 
 fn bad_host(detail: &str) -> Problem {
-    Problem::new("bad_header", detail).with("header", "Host")
+    Problem::new(ErrorCode::BadHeader, detail).with("header", "Host")
 }
 
 /// Returns true if a name lies within a domain, or is the domain itself where `itself` allows that.
@@ -190,17 +191,17 @@ mod tests {
         version: Version,
         target: &str,
         hosts: &[&str],
-    ) -> Result<(), String> {
+    ) -> Result<(), ErrorCode> {
         let mut headers = HeaderMap::new();
         for host in hosts {
             headers.append(HOST, host.parse().unwrap());
         }
         let uri: Uri = target.parse().unwrap();
         let local = Some([10, 0, 0, 5].into());
-        check(allowed, local, (version, &uri, &headers)).map_err(|problem| problem.code().to_owned())
+        check(allowed, local, (version, &uri, &headers)).map_err(|problem| problem.code())
     }
 
-    fn named(settings: &[&str], host: &str) -> Result<(), String> {
+    fn named(settings: &[&str], host: &str) -> Result<(), ErrorCode> {
         checked(&allowed(settings), Version::HTTP_11, "/v1/runs", &[host])
     }
 
@@ -235,7 +236,7 @@ mod tests {
             "[::2]",
             "[fe80::1]:7420",
         ] {
-            assert_eq!(named(&[], host), Err("host_refused".into()), "{host}");
+            assert_eq!(named(&[], host), Err(ErrorCode::HostRefused), "{host}");
         }
     }
 
@@ -252,7 +253,7 @@ mod tests {
             assert_eq!(named(&settings, host), Ok(()), "{host}");
         }
         for host in ["example.com", "a.wire.example.com", "inside.example", "xinside.example", "192.0.2.8"] {
-            assert_eq!(named(&settings, host), Err("host_refused".into()), "{host}");
+            assert_eq!(named(&settings, host), Err(ErrorCode::HostRefused), "{host}");
         }
         assert_eq!(named(&["*"], "evil.example"), Ok(()));
     }
@@ -260,7 +261,7 @@ mod tests {
     #[test]
     fn one_host_is_named_and_only_one() {
         let (none, any) = (Vec::new(), allowed(&["*"]));
-        let bad = Err("bad_header".to_owned());
+        let bad = Err(ErrorCode::BadHeader);
         for hosts in [
             &[][..],
             &["localhost", "localhost"],
@@ -280,13 +281,13 @@ mod tests {
             assert_eq!(checked(&none, version, target, &["localhost:7420"]), Ok(()));
             assert_eq!(checked(&none, version, target, &["evil.example"]), bad);
             let evil = "http://evil.example/v1/runs";
-            assert_eq!(checked(&none, version, evil, &["evil.example"]), Err("host_refused".into()));
+            assert_eq!(checked(&none, version, evil, &["evil.example"]), Err(ErrorCode::HostRefused));
             assert_eq!(checked(&none, version, evil, &["localhost"]), bad);
         }
         assert_eq!(checked(&none, Version::HTTP_2, "http://localhost/v1/runs", &[]), Ok(()));
         assert_eq!(
             checked(&none, Version::HTTP_2, "http://evil.example/v1/runs", &[]),
-            Err("host_refused".into())
+            Err(ErrorCode::HostRefused)
         );
         assert_eq!(checked(&none, Version::HTTP_2, "/v1/runs", &[]), bad);
     }
@@ -296,9 +297,9 @@ mod tests {
         for path in ["/healthz", "/readyz"] {
             assert_eq!(checked(&[], Version::HTTP_11, path, &["10.9.9.9:7420"]), Ok(()));
             assert_eq!(checked(&[], Version::HTTP_10, path, &[]), Ok(()));
-            assert_eq!(checked(&[], Version::HTTP_11, path, &[]), Err("bad_header".into()));
+            assert_eq!(checked(&[], Version::HTTP_11, path, &[]), Err(ErrorCode::BadHeader));
         }
-        assert_eq!(checked(&[], Version::HTTP_11, "/metrics", &["10.9.9.9"]), Err("host_refused".into()));
+        assert_eq!(checked(&[], Version::HTTP_11, "/metrics", &["10.9.9.9"]), Err(ErrorCode::HostRefused));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use runwire_log::{RunKey, ThreadKey};
+use runwire_model::ErrorCode;
 
 use crate::auth::tenant_of;
 use crate::limits;
@@ -75,7 +76,7 @@ async fn raw_path_param<S: Send + Sync>(
     state: &S,
     names: &[&str],
 ) -> Result<(String, Arc<str>), Problem> {
-    let not_text = || Problem::new("bad_id", "an id in the path is no UTF-8");
+    let not_text = || Problem::new(ErrorCode::BadId, "an id in the path is no UTF-8");
     let params = RawPathParams::from_request_parts(parts, state).await.map_err(|_| not_text())?;
     let found = params.iter().find(|(name, _)| names.contains(name)).ok_or_else(not_text)?;
     Ok((found.0.to_owned(), found.1.into()))
@@ -94,7 +95,7 @@ pub(crate) fn from_path_segment(name: &str, segment: &str) -> Result<Arc<str>, P
         true => percent_decode_str(segment).decode_utf8(),
         false => Ok(Cow::Borrowed(segment)),
     };
-    let id = decoded.map_err(|_| Problem::new("bad_id", "an id in the path is no UTF-8"))?;
+    let id = decoded.map_err(|_| Problem::new(ErrorCode::BadId, "an id in the path is no UTF-8"))?;
     check(name, &id)?;
     Ok(id.into())
 }
@@ -110,7 +111,7 @@ pub(crate) fn check(name: &str, id: &str) -> Result<(), Problem> {
     } else {
         return Ok(());
     };
-    Err(Problem::new("bad_id", format!("the id `{name}` {wrong}")).with("field", name))
+    Err(Problem::new(ErrorCode::BadId, format!("the id `{name}` {wrong}")).with("field", name))
 }
 
 #[cfg(test)]
@@ -139,7 +140,7 @@ mod tests {
     fn invalid_ids_are_refused() {
         let long = "x".repeat(limits::ID_BYTES + 1);
         for segment in ["", "%00", "a%0Ab", "%FF", "%C2%85", &long] {
-            assert_eq!(from_path_segment("run", segment).unwrap_err().code(), "bad_id", "{segment}");
+            assert_eq!(from_path_segment("run", segment).unwrap_err().code(), ErrorCode::BadId, "{segment}");
         }
         assert!(from_path_segment("run", &long[1..]).is_ok());
     }

@@ -1,28 +1,60 @@
 //! Extractor for JSON request bodies, limited in size, parsed into a typed value.
 
+use std::sync::Arc;
+
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use http_body_util::{BodyExt, Limited};
+use runwire_model::ErrorCode;
 use runwire_model::json::check_nested;
 use runwire_model::limits::JSON_DEPTH;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
+use crate::memory_budget::MemoryShare;
 use crate::problem::Problem;
-use crate::{content_type, limits};
+use crate::{AppState, content_type, limits};
 
 /// The JSON body of a request, limited to `LIMIT` bytes; an empty body counts as `{}`.
 pub(crate) struct JsonBody<T, const LIMIT: usize = { limits::JSON_BODY_BYTES }>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonBody<T, LIMIT> {
+impl<T: DeserializeOwned, const LIMIT: usize> FromRequest<Arc<AppState>> for JsonBody<T, LIMIT> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        content_type::expect_json(request.headers())?;
-        let body = Limited::new(request.into_body(), LIMIT).collect();
-        let body = tokio::time::timeout(limits::BODY_IDLE_TIME, body).await.map_err(|_| too_slow())?;
-        let bytes = body.map_err(|error| body_error(&*error, LIMIT))?.to_bytes();
-        parse(if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes }).map(Self)
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, Problem> {
+        let HeldJsonBody(value, _) = HeldJsonBody::<T, LIMIT>::from_request(request, state).await?;
+        Ok(Self(value))
     }
+}
+
+/// The same for a large body, with its share of the memory budget.
+pub(crate) struct HeldJsonBody<T, const LIMIT: usize>(pub(crate) T, pub(crate) MemoryShare);
+
+impl<T: DeserializeOwned, const LIMIT: usize> FromRequest<Arc<AppState>> for HeldJsonBody<T, LIMIT> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, Problem> {
+        content_type::expect_json(request.headers())?;
+        let mut share = state.memory.request();
+        let body = read(Limited::new(request.into_body(), LIMIT), LIMIT, &mut share);
+        let bytes = tokio::time::timeout(limits::BODY_IDLE_TIME, body).await.map_err(|_| too_slow())??;
+        parse(if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes }).map(|value| Self(value, share))
+    }
+}
+
+/// Reads a body. Its share grows before its bytes are kept: once for them, once for what they are parsed into.
+async fn read(mut body: Limited<Body>, limit: usize, share: &mut MemoryShare) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| body_error(&*error, limit))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let len = bytes.len() + data.len();
+        if len > limits::FREE_BYTES {
+            share.grow_in_time(2 * len).await?;
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes)
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -33,27 +65,27 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Derived deserializers would also accept an array, field by field.
     if bytes.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
     {
-        return Err(Problem::new("bad_body", "the body is no JSON object").with("line", 1));
+        return Err(Problem::new(ErrorCode::BadBody, "the body is no JSON object").with("line", 1));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let code = match error.classify() {
-            Category::Data => "bad_body",
-            Category::Io | Category::Syntax | Category::Eof => "not_json",
+            Category::Data => ErrorCode::BadBody,
+            Category::Io | Category::Syntax | Category::Eof => ErrorCode::NotJson,
         };
         Problem::new(code, error.to_string()).with("line", error.line()).with("column", error.column())
     })
 }
 
 fn too_slow() -> Problem {
-    Problem::new("body_idle", "the body did not arrive in time")
+    Problem::new(ErrorCode::BodyIdle, "the body did not arrive in time")
 }
 
 fn body_error(error: &(dyn std::error::Error + 'static), limit: usize) -> Problem {
     if error.is::<http_body_util::LengthLimitError>() {
         let detail = format!("the body has more than {limit} bytes");
-        return Problem::new("body_too_large", detail).with("limit", limit);
+        return Problem::new(ErrorCode::BodyTooLarge, detail).with("limit", limit);
     }
-    Problem::new("body_broken", format!("the body broke off: {error}"))
+    Problem::new(ErrorCode::BodyBroken, format!("the body broke off: {error}"))
 }
 
 #[cfg(test)]

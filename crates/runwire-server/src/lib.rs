@@ -3,7 +3,9 @@
 //! | module | what |
 //! |---|---|
 //! | `listener` | accepts connections, with limits |
-//! | `router` | the routes |
+//! | `routes` | the table of routes |
+//! | `openapi` | the OpenAPI document, made from the table and the handlers |
+//! | `socket_loop` | threads that serve small writes, and streams at the end of their run, without hyper |
 //! | `read` | read requests: streams and pages; `read::raw_http` serves streams without hyper |
 //! | `feed` | fan-out: records are encoded once for all readers of a run or thread in a dialect |
 //! | `write` | write requests: request bodies become appends to the log |
@@ -11,18 +13,15 @@
 //! | `ws`, `websocket` | the WebSocket endpoint, and code shared by all WebSockets |
 //! | `resources` | REST handlers: threads, runs, interactions, messages, producers … |
 //! | `facade` | endpoints of other systems, for their unchanged front ends |
-//! | `agents`, `demo` | agents that the server runs, and the scripts of the built-in ones |
-//! | `programs` | child processes in process groups |
 //! | `interactions` | validates answers |
 //! | `webhooks` | notifies other servers from an outbox |
-//! | `https_client` | TLS connector of agents and webhooks |
 //! | `housekeeping` | background tasks: leases, orphaned runs, retention |
-//! | `store_retry` | retries with backoff during outages of the store |
 //! | `metrics` | counters and `/metrics` |
 //! | `console` | the embedded web console |
 //! | `hosts`, `origin` | protection against DNS rebinding and cross-site requests |
-//! | `problem` | error codes and problem details |
+//! | `problem` | converts errors to problem details |
 //! | `ids`, `query`, `json_body`, `content_type` | parse requests into typed values |
+//! | `memory_budget` | limits the bytes that are buffered for clients |
 //! | `limits` | every limit |
 //!
 //! ```no_run
@@ -36,34 +35,32 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod agents;
 mod auth;
 mod console;
 mod content_type;
-mod demo;
 mod facade;
 mod feed;
 pub mod hosts;
 mod housekeeping;
-mod https_client;
 mod ids;
 pub mod interactions;
 mod json_body;
 pub mod limits;
 mod listener;
+mod memory_budget;
 mod metrics;
 mod open_bodies;
 mod openapi;
 mod origin;
 pub mod problem;
-pub mod programs;
 mod query;
+mod raw_response;
 mod read;
 mod request_head;
 mod resources;
 mod rewind;
-mod router;
-mod store_retry;
+mod routes;
+mod socket_loop;
 pub mod webhooks;
 mod websocket;
 mod write;
@@ -77,6 +74,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use memory_budget::MemoryBudget;
+use runwire_agents::{Agent, Agents, AgentsConfig};
 use runwire_log::Log;
 use tokio::sync::{Semaphore, watch};
 
@@ -89,6 +88,8 @@ pub struct Config {
     pub allowed_hosts: Vec<hosts::AllowedHost>,
     /// Limit of open connections.
     pub connections: usize,
+    /// Limit of the bytes that are buffered for clients.
+    pub memory_budget: u64,
     /// Timeout for the head of a request.
     pub header_time: Duration,
     /// Interval of keep-alives on an idle stream.
@@ -104,7 +105,7 @@ pub struct Config {
     /// Retention of closed runs.
     pub retention: RetentionConfig,
     /// The agents that the server runs.
-    pub agents: Vec<agents::Agent>,
+    pub agents: Vec<Agent>,
     /// The agent of façade requests that name none; without one, the only agent.
     pub default_agent: Option<String>,
     /// The extension frames that each façade sends.
@@ -136,6 +137,7 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)),
             allowed_hosts: Vec::new(),
             connections: limits::CONNECTIONS,
+            memory_budget: limits::MEMORY_BUDGET_BYTES,
             header_time: limits::HEADER_TIME,
             keep_alive: limits::KEEP_ALIVE_TIME,
             body_idle: limits::BODY_IDLE_TIME,
@@ -146,9 +148,9 @@ impl Default for Config {
             agents: Vec::new(),
             default_agent: None,
             facades: Facades::default(),
-            agents_at_once: limits::AGENTS_AT_ONCE,
-            agents_open: limits::AGENTS_OPEN,
-            agent_grace: limits::AGENT_GRACE_TIME,
+            agents_at_once: runwire_agents::limits::AGENTS_AT_ONCE,
+            agents_open: runwire_agents::limits::AGENTS_OPEN,
+            agent_grace: runwire_agents::limits::AGENT_GRACE_TIME,
             webhooks: Vec::new(),
             console: true,
         }
@@ -162,10 +164,11 @@ pub(crate) struct AppState {
     /// Becomes true when the server stops.
     pub(crate) shutdown: watch::Receiver<bool>,
     pub(crate) feeds: feed::Feeds,
+    pub(crate) memory: MemoryBudget,
     pub(crate) open_bodies: open_bodies::OpenBodies,
     /// Limits concurrent answer checks.
     pub(crate) checks: Arc<Semaphore>,
-    pub(crate) agents: agents::Agents,
+    pub(crate) agents: Agents,
     /// Random id of this server process, part of ETags.
     pub(crate) start: u64,
     pub(crate) webhooks: Arc<webhooks::Webhooks>,
@@ -184,9 +187,19 @@ impl Server {
     /// Binds the address; connections queue until [`Server::run`].
     pub fn bind(config: Config, log: Arc<dyn Log>) -> io::Result<Self> {
         let (stop, shutdown) = watch::channel(false);
-        let agents = agents::Agents::new(&config, log.clone(), shutdown.clone())
+        let agents = AgentsConfig {
+            agents: config.agents.clone(),
+            default_agent: config.default_agent.clone(),
+            at_once: config.agents_at_once,
+            open: config.agents_open,
+            grace: config.agent_grace,
+            heartbeat: config.heartbeat,
+            outage: config.outage,
+        };
+        let agents = Agents::new(&agents, log.clone(), shutdown.clone())
             .map_err(|unknown| io::Error::new(io::ErrorKind::InvalidInput, unknown))?;
         let listener = listener::bind(config.listen)?;
+        let memory = MemoryBudget::new(config.memory_budget);
         let address = listener.local_addr()?;
         let state = AppState {
             agents,
@@ -195,7 +208,8 @@ impl Server {
             log,
             config,
             shutdown,
-            feeds: feed::Feeds::default(),
+            feeds: feed::Feeds::new(memory.clone()),
+            memory,
             open_bodies: open_bodies::OpenBodies::default(),
             checks: Arc::new(Semaphore::new(limits::CHECKS)),
             start: fastrand::u64(..),

@@ -20,6 +20,14 @@ pub const WHOLE_REQUEST_BYTES: usize = 64 << 10;
 pub const LATE_BODY_TIME: Duration = Duration::from_millis(20);
 /// Idle timeout of a connection that only sends such requests.
 pub const IDLE_TIME: Duration = Duration::from_secs(75);
+/// Socket loops, if there are as many cores.
+pub const SOCKET_LOOPS: usize = 8;
+/// Appends that a socket loop submits to the log at once.
+pub const SUBMITTED_APPENDS: usize = 256;
+/// Readers that a socket loop writes to before it looks for requests and replies.
+pub const PUMPED_SOCKETS: usize = 32;
+/// Segments of a feed that a socket loop writes to a reader at once.
+pub const PUMPED_SEGMENTS: usize = 32;
 /// Bytes of the header list of one HTTP/2 request.
 pub const HEADER_LIST_BYTES: u32 = 16 << 10;
 /// Requests that one HTTP/2 connection may have open at once.
@@ -46,10 +54,6 @@ pub const INPUT_BYTES: usize = 1 << 20;
 /// Bytes of a `reason`.
 pub const REASON_BYTES: usize = 4 << 10;
 
-/// Bytes of frames in one append; the frame that exceeds it is the last.
-pub const BATCH_BYTES: usize = 256 << 10;
-/// Frames in one append.
-pub const BATCH_FRAMES: usize = 1024;
 /// Threads of a body whose frames name their threads: the most recent ones get heartbeats and are in the response.
 pub const BODY_THREADS: usize = 1024;
 /// Bytes of one line of an import: a record with its frame and its events.
@@ -61,13 +65,15 @@ pub const IMPORT_LINES: usize = 4096;
 /// Frames that wait for one that identifies the dialect.
 pub const UNDECIDED_FRAMES: usize = 16;
 /// Bytes of the frames that wait for one that identifies the dialect.
-pub const UNDECIDED_BYTES: usize = BATCH_BYTES;
+pub const UNDECIDED_BYTES: usize = 256 << 10;
 /// Bytes for detecting the framing of a body without a content type.
 pub const SNIFFED_BYTES: usize = 4 << 10;
 /// Time without a frame or a heartbeat after which an open body is checked.
 pub const BODY_IDLE_TIME: Duration = Duration::from_secs(60);
 /// Minimum time between two lease renewals by blank lines or comments of one body.
 pub const HEARTBEAT_TIME: Duration = Duration::from_secs(5);
+/// Runs whose leases one commit renews.
+pub const RENEWED_RUNS: usize = 256;
 /// Bytes that are drained after a response that was sent before the end of a body.
 pub const DRAIN_BYTES: usize = 8 << 20;
 /// Time for draining such a body.
@@ -75,6 +81,20 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(2);
 /// Idle time after which such a body counts as drained.
 pub const DRAIN_IDLE_TIME: Duration = Duration::from_millis(500);
 
+/// Bytes that are buffered for clients where the configuration says nothing, and the machine's memory is not known.
+pub const MEMORY_BUDGET_BYTES: u64 = 1 << 30;
+/// Bytes of a request's body that are buffered without a share of the memory budget.
+pub const FREE_BYTES: usize = 64 << 10;
+/// Time that a request waits for its share of the memory budget.
+pub const BUDGET_TIME: Duration = Duration::from_secs(10);
+/// Bytes that a reader who catches up takes of the memory budget to read and encode a page.
+pub const CATCH_UP_BYTES: usize = 1 << 20;
+/// Concurrent encodings of readers that catch up; those of feeds have permits of their own.
+pub const CATCH_UP_ENCODINGS: usize = 32;
+/// Bytes of the events that a snapshot of a run is made of; a longer run is replayed instead.
+pub const SNAPSHOT_BYTES: usize = 16 << 20;
+/// Time after which a client is cut off that takes none of the bytes that are sent to it, where the platform can tell.
+pub const STALLED_TIME: Duration = Duration::from_secs(30);
 /// Unsent bytes of a connection in the kernel's buffer, where the platform can limit them.
 pub const UNSENT_BYTES: u32 = 128 << 10;
 /// Time between two keep-alives on an idle stream.
@@ -93,20 +113,12 @@ pub const LIST_ITEMS_DEFAULT: usize = 50;
 pub const FOLDED_RUNS: usize = 100;
 /// Bytes of calls, data and interactions that one request folds into messages; texts have a limit of their own.
 pub const FOLDED_BYTES: usize = 64 << 20;
-/// First retry delay during an outage of the store; doubles with each retry.
-pub const OUTAGE_FIRST_RETRY_TIME: Duration = Duration::from_millis(50);
-/// Maximum of that delay.
-pub const OUTAGE_RETRY_TIME: Duration = Duration::from_secs(1);
 /// Time limit for retries of an open body's or a WebSocket's appends, beyond the store's own retries.
 pub const OUTAGE_TIME: Duration = Duration::from_secs(10);
 /// Timeout for the store's figures; then `/metrics` responds without them.
 pub const FIGURES_TIME: Duration = Duration::from_secs(3);
 /// Time between two sweeps for expired leases.
 pub const SWEEP_TIME: Duration = Duration::from_secs(1);
-/// Orphaned runs that are claimed in one sweep.
-pub const CLAIM_RUNS: usize = 256;
-/// Time limit for recovering them before a starting server accepts connections.
-pub const RECOVERY_TIME: Duration = Duration::from_secs(5);
 /// Time between two applications of retention.
 pub const TRIM_TIME: Duration = Duration::from_secs(60);
 
@@ -157,45 +169,6 @@ pub const CHECKS: usize = 4;
 pub const CHECK_TIME: Duration = Duration::from_secs(5);
 /// Stack size of an answer check: schemas may be deeply recursive.
 pub const CHECK_STACK_BYTES: usize = 64 << 20;
-
-/// Working agents; further runs wait, pending.
-pub const AGENTS_AT_ONCE: usize = 256;
-/// Open runs of agents: working, pending, or waiting for a person.
-pub const AGENTS_OPEN: usize = 4096;
-/// Maximum of either in a configuration.
-pub const AGENTS_LIMIT: usize = 100_000;
-/// Bytes of one read of an agent's output.
-pub const AGENT_READ_BYTES: usize = 64 << 10;
-/// Unreadable frames of one agent's run, each stored as `foreign`; one more fails the run.
-pub const AGENT_UNREADABLE_FRAMES: usize = 1000;
-/// Last lines of a program's standard error in the failure of its run.
-pub const STDERR_LINES: usize = 20;
-/// Bytes of each of those lines.
-pub const STDERR_LINE_BYTES: usize = 1 << 10;
-/// Lines of a program's standard error that are logged per second; further ones are counted.
-pub const STDERR_LOGGED_LINES: u64 = 100;
-/// Bytes of a message in a program's environment; a longer one is on its standard input only.
-pub const MESSAGE_VARIABLE_BYTES: usize = 64 << 10;
-/// Time that a program has to react to a cancel request on its standard input before SIGTERM.
-pub const AGENT_CANCEL_TIME: Duration = Duration::from_secs(1);
-/// Grace period between asking an agent to stop and killing it.
-pub const AGENT_GRACE_TIME: Duration = Duration::from_secs(10);
-/// Idle time after which the output of an ended program is closed while a child still holds it open.
-pub const AGENT_OUTPUT_TIME: Duration = Duration::from_secs(1);
-/// Connect timeout of an HTTP agent.
-pub const AGENT_CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Timeout for the response head of an HTTP agent.
-pub const AGENT_ANSWER_TIME: Duration = Duration::from_secs(120);
-/// Idle timeout of an HTTP agent's stream.
-pub const AGENT_IDLE_TIME: Duration = Duration::from_secs(300);
-/// Attempts for an HTTP agent that is unreachable or busy.
-pub const AGENT_ATTEMPTS: u32 = 3;
-/// Maximum delay between two attempts.
-pub const AGENT_RETRY_TIME: Duration = Duration::from_secs(10);
-/// Bytes that are read of an HTTP agent's error response.
-pub const AGENT_ERROR_BYTES: usize = 16 << 10;
-/// Characters of an error response in the failure of its run.
-pub const AGENT_ERROR_CHARACTERS: usize = 300;
 
 /// Concurrent deliveries to one webhook; others wait in the outbox.
 pub const WEBHOOK_AT_ONCE: usize = 8;

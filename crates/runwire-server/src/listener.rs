@@ -2,8 +2,7 @@
 //!
 //! HTTP/1.1 and HTTP/2 without TLS share the port; the first bytes of a connection decide. hyper rejects a malformed
 //! or too large head (400, 431) and closes the connection. A connection whose first request is a stream bypasses hyper
-//! (`read/raw_http.rs`), and so does one whose first request writes to a run, while it does nothing else
-//! (`write/raw_http.rs`).
+//! (`read/raw_http.rs`), and so does one whose first request writes to a run, while it does nothing else (`socket_loop`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -19,18 +18,24 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::Request;
 use hyper::body::Incoming;
+use hyper::server::conn::http1;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::conn::auto;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::metrics::RouteClass;
-use crate::read::raw_http;
+use crate::read::raw_http::{self, RawStream, StreamOutcome};
 use crate::rewind::RewindStream;
-use crate::{AppState, hosts, limits, origin, router, write};
+use crate::socket_loop::{self, ReturnedStream, SocketLoops};
+use crate::{AppState, hosts, limits, origin, routes, write};
+
+/// The first bytes of every HTTP/2 connection.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// Binds and listens on an address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -53,16 +58,26 @@ pub(crate) async fn serve(
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let limit = state.config.connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
-    let connections = Arc::new(Semaphore::new(limit));
+    let permits = Arc::new(Semaphore::new(limit));
     let (cut_off, cut) = watch::channel(false);
-    let builder = Arc::new(builder(state.config.header_time));
-    let router = router::router(state.clone());
+    let connections = Arc::new(Connections {
+        state: state.clone(),
+        runtime: Handle::current(),
+        loops: SocketLoops::prepare()?,
+        router: routes::router(state.clone()),
+        builder: builder(state.config.header_time),
+        http1_builder: http1_builder(state.config.header_time),
+        cut,
+    });
+    // The threads of the loops end with this future, also where it is dropped.
+    let loops = RunningLoops(connections.clone());
+    connections.loops.start(&connections)?;
 
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = async {
             // Further connections wait in the kernel's accept queue, where they cost almost nothing.
-            let permit = connections.clone().acquire_owned().await.ok();
+            let permit = permits.clone().acquire_owned().await.ok();
             (listener.accept().await, ConnectionPermit(Arc::new(permit)))
         };
         let (accepted, permit) = tokio::select! {
@@ -73,31 +88,60 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, _)) => {
                 prepare(&stream);
-                let begun = Arc::new(AtomicBool::new(false));
-                let context =
-                    ConnectionContext { state: state.clone(), router: router.clone(), begun, permit };
-                let (builder, cut) = (builder.clone(), cut.clone());
-                tokio::spawn(connection(stream, context, builder, cut));
+                tokio::spawn(connection(connections.clone(), stream, permit));
             }
             Err(error) => pause_after(&error).await,
         }
     }
     drop(listener);
     stop.send_replace(true);
-    let all_closed = connections.acquire_many(u32::try_from(limit).unwrap_or(u32::MAX));
+    connections.loops.stop();
+    let all_closed = permits.acquire_many(u32::try_from(limit).unwrap_or(u32::MAX));
     if tokio::time::timeout(state.config.grace, all_closed).await.is_err() {
-        let open = limit - connections.available_permits();
+        let open = limit - permits.available_permits();
         tracing::warn!(open, "cutting off connections that did not finish in time");
         cut_off.send_replace(true);
-        let all_closed = connections.acquire_many(u32::try_from(limit).unwrap_or(u32::MAX));
+        connections.loops.reset_all();
+        let all_closed = permits.acquire_many(u32::try_from(limit).unwrap_or(u32::MAX));
         // The tasks end at their next wake-up.
         let _ = tokio::time::timeout(Duration::from_secs(1), all_closed).await;
     }
+    loops.close().await;
     Ok(())
 }
 
-fn builder(header_time: Duration) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+/// Closes the socket loops when it is dropped.
+struct RunningLoops(Arc<Connections>);
+
+impl RunningLoops {
+    /// Closes the loops, and waits for their threads.
+    async fn close(self) {
+        let threads = self.0.loops.close();
+        // A thread that panicked has said so.
+        let joined =
+            tokio::task::spawn_blocking(|| threads.into_iter().for_each(|thread| drop(thread.join())));
+        drop(joined.await);
+    }
+}
+
+impl Drop for RunningLoops {
+    fn drop(&mut self) {
+        drop(self.0.loops.close());
+    }
+}
+
+fn http1_builder(header_time: Duration) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .max_headers(limits::HEADERS)
+        .max_buf_size(limits::HEAD_BYTES);
+    builder
+}
+
+fn builder(header_time: Duration) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -125,6 +169,9 @@ fn prepare(stream: &TcpStream) {
     // A stalled reader must not hold megabytes in the kernel's send buffer.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let _ = socket.set_tcp_notsent_lowat(limits::UNSENT_BYTES);
+    // Counts from when the peer's window is full, although it acknowledges probes; then the connection is reset.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = socket.set_tcp_user_timeout(Some(limits::STALLED_TIME));
 }
 
 /// Pauses after an accept error that would repeat at once, such as too many open files.
@@ -136,58 +183,35 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
-/// Serves a connection; its first bytes decide how. Every future but the raw stream is boxed, so that an idle reader
-/// takes no more memory than its stream needs.
-async fn connection(
-    mut stream: TcpStream,
-    context: ConnectionContext,
-    builder: Arc<Builder<TokioExecutor>>,
-    mut cut: watch::Receiver<bool>,
-) {
+/// Serves a connection; its first bytes decide how.
+async fn connection(connections: Arc<Connections>, stream: TcpStream, permit: ConnectionPermit) {
     let opened = Instant::now();
-    let Some(peeked) = Box::pin(first_bytes(&stream, &context.state)).await else { return };
-    if write::raw_http::accepts(&peeked) {
-        drop(peeked);
-        let unanswered = tokio::select! {
-            unanswered = Box::pin(write::raw_http::serve(&context.state, &mut stream)) => unanswered,
-            _ = cut.wait_for(|cut| *cut) => return,
-        };
-        return match unanswered {
-            Ok(Some(read)) => {
-                Box::pin(serve_with_hyper(
-                    RewindStream::new(read, stream),
-                    context,
-                    &builder,
-                    cut,
-                    Instant::now(),
-                ))
-                .await
-            }
-            Ok(None) => {}
+    let state = &connections.state;
+    let Some(peeked) = first_bytes(&stream, state).await else { return };
+    if socket_loop::accepts_writer(&peeked) {
+        return match stream.into_std() {
+            Ok(socket) => connections.loops.serve_writer(socket, permit),
             Err(error) => tracing::debug!(%error, "a writer's connection broke off"),
         };
     }
+    let known = peeked.len().min(HTTP2_PREFACE.len());
+    let may_be_http2 = peeked[..known] == HTTP2_PREFACE[..known];
+    let mut cut = connections.cut.clone();
     let raw_stream = tokio::select! {
-        raw_stream = Box::pin(raw_http::open(&context.state, &stream, peeked)) => raw_stream,
+        raw_stream = raw_http::open(state, &stream, peeked) => raw_stream,
         _ = cut.wait_for(|cut| *cut) => return,
     };
-    let ended = match raw_stream {
-        Ok(Some(raw_stream)) => {
-            let _permit = context.permit.clone();
-            drop((context, builder));
-            tokio::select! {
-                ended = raw_stream.run(stream) => ended,
-                _ = cut.wait_for(|cut| *cut) => return,
-            }
-        }
+    match raw_stream {
+        Ok(Some(raw_stream)) => connections.run_stream(raw_stream, stream, permit).await,
         Ok(None) => {
             let stream = RewindStream::new(Vec::new(), stream);
-            return Box::pin(serve_with_hyper(stream, context, &builder, cut, opened)).await;
+            if may_be_http2 {
+                Box::pin(connections.run_http(stream, permit, opened)).await;
+            } else {
+                Box::pin(connections.run_http1(stream, permit, opened)).await;
+            }
         }
-        Err(error) => Err(error),
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a reader's connection broke off");
+        Err(error) => tracing::debug!(%error, "a reader's connection broke off"),
     }
 }
 
@@ -203,39 +227,146 @@ async fn first_bytes(stream: &TcpStream, state: &AppState) -> Option<Vec<u8>> {
     peeked.filter(|peeked| !peeked.is_empty())
 }
 
-/// Serves a connection with hyper.
-async fn serve_with_hyper(
-    stream: RewindStream,
-    context: ConnectionContext,
-    builder: &Builder<TokioExecutor>,
-    mut cut: watch::Receiver<bool>,
-    opened: Instant,
-) {
-    let mut stopping = context.state.shutdown.clone();
-    let begun = context.begun.clone();
-    // hyper's own timer starts only when it knows the HTTP version.
-    let opening_ends = opened + context.state.config.header_time;
-    let service = RequestService { local: stream.local_ip(), context };
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        // Polled first: requests that have arrived are answered even during a shutdown.
-        biased;
-        ended = connection.as_mut() => Some(ended),
-        () = no_request_begins(&begun, opening_ends) => return,
-        _ = stopping.wait_for(|stopping| *stopping) => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                _ = cut.wait_for(|cut| *cut) => return,
+/// What all connections share.
+pub(crate) struct Connections {
+    pub(crate) state: Arc<AppState>,
+    /// Where tasks run.
+    pub(crate) runtime: Handle,
+    loops: SocketLoops,
+    router: Router,
+    builder: auto::Builder<TokioExecutor>,
+    /// For connections that are known to be HTTP/1: a version that is read separately hides faults in the rest of a head
+    /// that never ends.
+    http1_builder: http1::Builder,
+    /// Becomes true when connections are cut off.
+    cut: watch::Receiver<bool>,
+}
+
+impl Connections {
+    /// Continues a connection with hyper, in a task; some bytes were read and not answered.
+    pub(crate) fn serve_with_hyper(
+        self: &Arc<Self>,
+        socket: std::net::TcpStream,
+        unanswered: Vec<u8>,
+        permit: ConnectionPermit,
+    ) {
+        let connections = self.clone();
+        self.runtime.spawn(async move {
+            match TcpStream::from_std(socket) {
+                Ok(socket) => {
+                    let stream = RewindStream::new(unanswered, socket);
+                    connections.run_http1(stream, permit, Instant::now()).await;
+                }
+                Err(error) => tracing::debug!(%error, "a connection broke off"),
             }
+        });
+    }
+
+    /// Continues a stream that a socket loop has given up, in a task.
+    pub(crate) fn continue_stream(
+        self: &Arc<Self>,
+        socket: std::net::TcpStream,
+        permit: ConnectionPermit,
+        returned: ReturnedStream,
+    ) {
+        let connections = self.clone();
+        self.runtime.spawn(async move {
+            let raw_stream = RawStream::resume(&connections.state, returned);
+            match TcpStream::from_std(socket) {
+                Ok(socket) => connections.run_stream(raw_stream, socket, permit).await,
+                Err(error) => tracing::debug!(%error, "a reader's connection broke off"),
+            }
+        });
+    }
+
+    /// Runs a stream until it ends, or a socket loop continues.
+    async fn run_stream(&self, raw_stream: RawStream, stream: TcpStream, permit: ConnectionPermit) {
+        let mut cut = self.cut.clone();
+        let outcome = tokio::select! {
+            outcome = raw_stream.run(stream) => outcome,
+            _ = cut.wait_for(|cut| *cut) => return,
+        };
+        let passed_on = outcome.and_then(|outcome| match outcome {
+            StreamOutcome::Over => Ok(()),
+            StreamOutcome::CaughtUp(stream, caught_up) => {
+                self.loops.serve_reader(stream.into_std()?, permit, caught_up);
+                Ok(())
+            }
+        });
+        if let Err(error) = passed_on {
+            tracing::debug!(%error, "a reader's connection broke off");
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(error, "a connection broke off");
+    }
+
+    /// Runs a connection of either HTTP version with hyper.
+    async fn run_http(&self, stream: RewindStream, permit: ConnectionPermit, opened: Instant) {
+        let service = self.service(&stream, permit);
+        let begun = service.begun.clone();
+        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        self.run_connection(connection, &begun, opened).await;
+    }
+
+    /// Runs a connection of HTTP/1 with hyper.
+    async fn run_http1(&self, stream: RewindStream, permit: ConnectionPermit, opened: Instant) {
+        let service = self.service(&stream, permit);
+        let begun = service.begun.clone();
+        let connection = self.http1_builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        self.run_connection(connection, &begun, opened).await;
+    }
+
+    fn service(&self, stream: &RewindStream, permit: ConnectionPermit) -> RequestService {
+        let (state, router, begun) = (self.state.clone(), self.router.clone(), Arc::default());
+        RequestService { state, router, begun, permit, local: stream.local_ip() }
+    }
+
+    /// Runs a connection until it ends, or is cut off.
+    async fn run_connection<C, E>(&self, connection: C, begun: &AtomicBool, opened: Instant)
+    where
+        C: ShutDown + Future<Output = Result<(), E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (mut stopping, mut cut) = (self.state.shutdown.clone(), self.cut.clone());
+        // hyper's own timer starts only when it knows the HTTP version.
+        let opening_ends = opened + self.state.config.header_time;
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            // Polled first: requests that have arrived are answered even during a shutdown.
+            biased;
+            ended = connection.as_mut() => Some(ended),
+            () = no_request_begins(begun, opening_ends) => return,
+            _ = stopping.wait_for(|stopping| *stopping) => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => {
+                connection.as_mut().shut_down();
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    _ = cut.wait_for(|cut| *cut) => return,
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(error = error.into(), "a connection broke off");
+        }
+    }
+}
+
+/// A connection that hyper serves.
+trait ShutDown {
+    /// Has it end after the requests that it is at.
+    fn shut_down(self: Pin<&mut Self>);
+}
+
+impl ShutDown for auto::UpgradeableConnection<'_, TokioIo<RewindStream>, RequestService, TokioExecutor> {
+    fn shut_down(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl ShutDown for http1::UpgradeableConnection<TokioIo<RewindStream>, RequestService> {
+    fn shut_down(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
     }
 }
 
@@ -254,18 +385,13 @@ pub(crate) struct ConnectionPermit(
     Arc<Option<OwnedSemaphorePermit>>,
 );
 
-/// What the requests of one connection share.
-#[derive(Clone)]
-struct ConnectionContext {
-    state: Arc<AppState>,
-    router: Router,
-    begun: Arc<AtomicBool>,
-    permit: ConnectionPermit,
-}
-
 /// Handles the requests of a connection that hyper serves.
 struct RequestService {
-    context: ConnectionContext,
+    state: Arc<AppState>,
+    router: Router,
+    /// Whether a request has begun.
+    begun: Arc<AtomicBool>,
+    permit: ConnectionPermit,
     /// The local address of the connection.
     local: Option<IpAddr>,
 }
@@ -276,9 +402,10 @@ impl hyper::service::Service<Request<Incoming>> for RequestService {
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let ConnectionContext { state, router, begun, permit } = &self.context;
+        let Self { state, router, begun, permit, .. } = self;
         begun.store(true, Ordering::Relaxed);
-        let class = RouteClass::of(request.method(), request.uri().path());
+        let route = routes::find(request.method(), request.uri().path());
+        let class = route.map_or(RouteClass::Other, |route| route.class);
         let metrics = state.metrics.clone();
         let named = (request.version(), request.uri(), request.headers());
         let checked = hosts::check(&state.config.allowed_hosts, self.local, named);
@@ -286,11 +413,13 @@ impl hyper::service::Service<Request<Incoming>> for RequestService {
             metrics.count_request(class, problem.status());
             return Box::pin(std::future::ready(Ok(problem.into_response())));
         }
-        // Fast path for the most frequent request: no router, no boxed body.
-        if let Some(run) = write::fast_path_run(request.method(), request.uri()) {
-            let (state, run) = (state.clone(), run.to_owned());
+        if let Some(route) = route.filter(|route| route.is_write_to_run()) {
+            let state = state.clone();
             return Box::pin(async move {
-                let response = write::write_fast_path(state, &run, request).await;
+                let (request, body) = request.into_parts();
+                let run = route.parameter(request.uri.path());
+                let written = write::run(&state, run, &request, body).await;
+                let response = written.into_response();
                 metrics.count_request(class, response.status());
                 Ok(response)
             });
@@ -303,20 +432,5 @@ impl hyper::service::Service<Request<Incoming>> for RequestService {
             metrics.count_request(class, response.status());
             Ok(response)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn size_of_future<A, B, C, D, F: Future>(_: fn(A, B, C, D) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    #[test]
-    fn the_task_of_a_reader_is_small() {
-        let size = size_of_future(connection);
-        assert!(size <= 2048, "{size} bytes for each idle reader");
     }
 }

@@ -2,6 +2,7 @@
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Method};
+use runwire_model::ErrorCode;
 
 use crate::problem::Problem;
 
@@ -15,7 +16,7 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = format!("pages of `{origin}` may not write here, nor open a WebSocket");
-    Err(Problem::new("origin_refused", detail))
+    Err(Problem::new(ErrorCode::OriginRefused, detail))
 }
 
 /// Checks the origin of requests that change something. Reads are left to the browser: without CORS headers the page
@@ -43,7 +44,7 @@ mod tests {
         assert_eq!(request(Method::POST, None), Ok(()));
         assert_eq!(request(Method::POST, Some("http://127.0.0.1:7420")), Ok(()));
         assert_eq!(request(Method::GET, Some("https://evil.example")), Ok(()));
-        assert_eq!(request(Method::POST, Some("https://evil.example")), Err("origin_refused"));
-        assert_eq!(request(Method::DELETE, Some("null")), Err("origin_refused"));
+        assert_eq!(request(Method::POST, Some("https://evil.example")), Err(ErrorCode::OriginRefused));
+        assert_eq!(request(Method::DELETE, Some("null")), Err(ErrorCode::OriginRefused));
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of the HTTP interface: the table of codes, and the conversion of errors to problem details (RFC 9457).
+//! Converts errors to problem details (RFC 9457). The codes are those of [`ErrorCode`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,36 +6,31 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use runwire_agents::{Agents, CreateError};
 use runwire_check::Finding;
-use runwire_log::{AppendFault, Breach, FrameProblem, LogError};
+use runwire_log::{AppendFault, Breach, FrameProblem, ImportFault, ImportProblem, LogError};
+use runwire_model::ErrorCode;
 use runwire_model::dialect::{DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::framing::FramingError;
 use runwire_model::json::{Json, ObjectWriter};
 use serde_json::Value;
 
-mod codes;
-
-pub use codes::{CODES, Code};
-
 use crate::resources::interactions::AnswerView;
 
 /// An error response, as `application/problem+json`.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    code: &'static Code,
+    code: ErrorCode,
     status: u16,
     detail: String,
     members: Vec<(String, Json)>,
 }
 
 impl Problem {
-    /// Creates a problem with a code of the table; an unknown code becomes `internal`.
-    pub fn new(code: &str, detail: impl Into<String>) -> Self {
-        let known = CODES.iter().find(|known| known.code == code);
-        debug_assert!(known.is_some(), "`{code}` is not in the table of codes");
-        let code = known.unwrap_or(&codes::INTERNAL);
-        Self { code, status: code.status, detail: detail.into(), members: Vec::new() }
+    /// Creates a problem with the status of its code.
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self { code, status: code.status(), detail: detail.into(), members: Vec::new() }
     }
 
     /// Creates the problem of a dialect whose frames do not name their session, written to a tenant.
@@ -48,18 +43,18 @@ impl Problem {
         let detail = format!("frames of {dialect} do not name their session");
         let hint = "Write them to /v1/runs/{run}/events or /v1/threads/{thread}/events, or name the dialect if it is \
                     one that `expected` names.";
-        let problem = Self::new("needs_run", detail).with("expected", sessions).with("hint", hint);
+        let problem = Self::new(ErrorCode::NeedsRun, detail).with("expected", sessions).with("hint", hint);
         Self { status: 400, ..problem }
     }
 
     /// Creates the problem of a query parameter.
     pub fn bad_query(parameter: &str, detail: impl Into<String>) -> Self {
-        Self::new("bad_query", detail).with("parameter", parameter)
+        Self::new(ErrorCode::BadQuery, detail).with("parameter", parameter)
     }
 
     /// Creates the problem of a header.
     pub fn bad_header(header: &str, detail: impl Into<String>) -> Self {
-        Self::new("bad_header", detail).with("header", header)
+        Self::new(ErrorCode::BadHeader, detail).with("header", header)
     }
 
     /// Adds a member.
@@ -86,13 +81,13 @@ impl Problem {
     }
 
     /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
-        self.code.code
+    pub fn code(&self) -> ErrorCode {
+        self.code
     }
 
     /// Returns true if the store is unavailable.
     pub(crate) fn is_outage(&self) -> bool {
-        self.code.code == "store_unavailable"
+        self.code == ErrorCode::StoreUnavailable
     }
 
     /// Returns the HTTP status.
@@ -113,12 +108,12 @@ impl Problem {
     /// Writes everything as members of a JSON object, for wires that have an envelope of their own.
     pub fn write(&self, object: &mut ObjectWriter<'_>) {
         object.str("type", &self.code.page());
-        object.str("title", self.code.title);
+        object.str("title", self.code.title());
         object.u64("status", self.status.into());
-        object.str("code", self.code.code);
+        object.str("code", self.code.as_str());
         object.str("detail", &self.detail);
         if self.member("hint").is_none() {
-            object.str("hint", self.code.hint);
+            object.str("hint", self.code.hint());
         }
         for (name, value) in &self.members {
             object.json(name, value);
@@ -252,7 +247,7 @@ impl From<DecodeError> for Problem {
 
 impl From<Breach> for Problem {
     fn from(breach: Breach) -> Self {
-        let problem = Self::new("breaks_document", breach.to_string());
+        let problem = Self::new(ErrorCode::BreaksDocument, breach.to_string());
         let Finding { code, field, pointer, section, hint, .. } = breach.finding;
         problem
             .with_some("field", field)
@@ -280,9 +275,46 @@ impl From<AppendFault> for Problem {
     }
 }
 
+impl From<ImportFault> for Problem {
+    fn from(fault: ImportFault) -> Self {
+        let code = fault.problem.code();
+        let detail = fault.problem.to_string();
+        let problem = match fault.problem {
+            ImportProblem::Gap { expected, got } => {
+                Self::new(code, detail).with("expected", expected).with("got", got)
+            }
+            ImportProblem::Conflict(_) | ImportProblem::Bad(_) => Self::new(code, detail),
+            ImportProblem::Log(error) => error.into(),
+        };
+        problem.with("line", fault.line)
+    }
+}
+
 impl From<FramingError> for Problem {
     fn from(error: FramingError) -> Self {
         Self::new(error.code(), error.to_string()).with("line", error.line())
+    }
+}
+
+impl Problem {
+    /// Creates the problem of an unknown agent.
+    pub(crate) fn unknown_agent(agents: &Agents, name: &str) -> Self {
+        let names: Vec<_> = agents.list().map(|agent| agent.name.as_str()).collect();
+        let known_agents = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+        let detail = format!("no agent of this server is called `{name}`: {known_agents}");
+        Self::new(ErrorCode::AgentUnknown, detail).with("agent", name).with("agents", names)
+    }
+}
+
+impl From<CreateError> for Problem {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::TooManyAgents { limit } => {
+                Self::new(ErrorCode::TooManyAgents, error.to_string()).with("limit", limit)
+            }
+            CreateError::Log(error) => error.into(),
+            CreateError::Aborted => Self::new(ErrorCode::Internal, error.to_string()),
+        }
     }
 }
 
@@ -397,7 +429,7 @@ mod tests {
             (LogError::Damaged(reason()), false),
         ];
         for (error, passes) in errors {
-            assert_eq!(crate::store_retry::is_outage(&error), passes);
+            assert_eq!(runwire_log::outage::is_outage(&error), passes);
             let problem = Problem::from(error);
             assert_eq!(problem.is_outage(), passes);
             assert!(!problem.to_text().contains("secret"));

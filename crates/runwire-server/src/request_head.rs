@@ -1,5 +1,4 @@
-//! Parses the head of an HTTP/1.1 request for connections that bypass hyper (`read/raw_http.rs`,
-//! `write/raw_http.rs`).
+//! Parses the head of an HTTP/1.1 request for connections that bypass hyper (`read/raw_http.rs`, `socket_loop`).
 //!
 //! Only plain requests are parsed; callers leave a [`RequestHead::Unusual`] one to hyper.
 

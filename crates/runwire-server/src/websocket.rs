@@ -10,6 +10,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_
 use axum::response::Response;
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
+use runwire_model::ErrorCode;
 use tokio::sync::mpsc;
 
 use crate::listener::ConnectionPermit;
@@ -44,7 +45,7 @@ pub(crate) fn open<S: MessageHandler>(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     handler: impl FnOnce(Outbox) -> S + Send + 'static,
 ) -> Result<Response, Problem> {
-    let upgrade = upgrade.map_err(|wrong| Problem::new("not_a_websocket", wrong.to_string()))?;
+    let upgrade = upgrade.map_err(|wrong| Problem::new(ErrorCode::NotAWebsocket, wrong.to_string()))?;
     origin::check(headers)?;
     let upgrade = upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES);
     let state = state.clone();
@@ -87,7 +88,7 @@ async fn serve<S: MessageHandler>(state: &AppState, socket: WebSocket, handler: 
         let is_open = match message {
             Some(Ok(Message::Text(text))) => handler.handle(&text).await,
             Some(Ok(Message::Binary(_))) => {
-                handler.refuse(Problem::new("bad_message", "messages are text, not bytes")).await
+                handler.refuse(Problem::new(ErrorCode::BadMessage, "messages are text, not bytes")).await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
                 handler.on_ping().await;

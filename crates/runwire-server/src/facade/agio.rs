@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use axum::routing::{get, post};
 use http::HeaderMap;
 use http::request::Parts;
 use runwire_log::NewRun;
@@ -18,19 +16,25 @@ use crate::feed::{Next, StreamFormat};
 use crate::ids::RunParam;
 use crate::json_body::JsonBody;
 use crate::limits;
+use crate::openapi::params::{AgioPage, AgioQuery, AgioRun, FacadeAgent};
+use crate::openapi::schemas::{AgioEventPage, AgioRequest};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::read::{ReadParams, ResponseFormat, json, last_event_id, page, respond};
 
-pub(super) fn routes() -> Router<Arc<AppState>> {
-    Router::new()
-        .route("/agent/stream", post(stream))
-        .route("/api/agent/stream", post(stream))
-        .route("/api/runs/{run_id}/events", get(events))
-}
-
-/// Starts a run with the query parameter or field `query`, and streams its events.
-async fn stream(
+/// Starts a run as Agio's front end does.
+///
+/// `query` is a parameter or a field of the body. Fields that are not listed are handed on to the agent.
+#[utoipa::path(
+    post, path = "/agent/stream", operation_id = "agioStream", tag = "façades",
+    params(FacadeAgent, AgioQuery),
+    request_body = inline(Option<AgioRequest>),
+    responses(
+        (status = 200, description = "The run's events, to its end.", body = String, content_type = "text/event-stream"),
+        (status = "default", description = "Agio's `error` event, which carries the problem.", body = String, content_type = "text/event-stream"),
+    ),
+)]
+pub(crate) async fn stream(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
@@ -63,8 +67,34 @@ async fn stream(
     started.await.unwrap_or_else(error_frame::agio)
 }
 
-/// Responds with a page of events, or with SSE if the client accepts it.
-async fn events(
+/// Starts a run as Agio's front end does.
+///
+/// `query` is a parameter or a field of the body. Fields that are not listed are handed on to the agent.
+#[utoipa::path(
+    post, path = "/api/agent/stream", operation_id = "agioApiStream", tag = "façades",
+    params(FacadeAgent, AgioQuery),
+    request_body = inline(Option<AgioRequest>),
+    responses(
+        (status = 200, description = "The run's events, to its end.", body = String, content_type = "text/event-stream"),
+        (status = "default", description = "Agio's `error` event, which carries the problem.", body = String, content_type = "text/event-stream"),
+    ),
+)]
+pub(crate) async fn api_stream(
+    state: State<Arc<AppState>>,
+    headers: HeaderMap,
+    query: RawQuery,
+    body: Result<JsonBody<BodyFields>, Problem>,
+) -> Response {
+    stream(state, headers, query, body).await
+}
+
+/// Reads a run's events as Agio's front end does.
+#[utoipa::path(
+    get, path = "/api/runs/{run_id}/events", operation_id = "agioEvents", tag = "façades",
+    params(AgioRun, AgioPage),
+    responses((status = 200, description = "A page of events.", body = inline(AgioEventPage))),
+)]
+pub(crate) async fn events(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
     parts: Parts,

@@ -1,8 +1,8 @@
 //! Converts the answers of façade clients: values, with `approved` among them.
 
 use runwire_log::Answer;
-use runwire_model::Json;
 use runwire_model::event::{Decision, InteractionKind};
+use runwire_model::{ErrorCode, Json};
 use serde_json::Value;
 
 use crate::interactions::unreadable;
@@ -19,7 +19,7 @@ pub(super) fn answer_of(kind: InteractionKind, id: &str, values: Option<Json>) -
             let approved = parsed.get("approved").and_then(Value::as_bool).or(parsed.as_bool());
             let Some(approved) = approved else {
                 let detail = format!("`{id}` is an approval: `approved` must be `true` or `false`");
-                return Err(Problem::new("invalid_answer", detail).with("field", "approved"));
+                return Err(Problem::new(ErrorCode::InvalidAnswer, detail).with("field", "approved"));
             };
             let decision = if approved { Decision::Approved } else { Decision::Rejected };
             // Values with nothing but the decision are dropped.
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(decided(r#"{"approved":false,"note":"no"}"#).unwrap(), (Decision::Rejected, true));
         assert_eq!(decided("true").unwrap(), (Decision::Approved, false));
         for wrong in ["{}", r#"{"approved":"yes"}"#, "null"] {
-            assert_eq!(decided(wrong).unwrap_err().code(), "invalid_answer", "{wrong}");
+            assert_eq!(decided(wrong).unwrap_err().code(), ErrorCode::InvalidAnswer, "{wrong}");
         }
         let beyond = decided(r#"{"approved":true,"sum":1e999}"#).unwrap_err().into_members();
         assert_eq!(beyond["errors"][0]["pointer"], "/sum");

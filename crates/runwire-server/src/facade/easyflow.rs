@@ -1,19 +1,19 @@
 //! The façade of EasyFlow: chat, and the answer to a form (§12 of its document).
 
-mod socket;
+pub(crate) mod socket;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Version};
 use runwire_log::{InteractionInfo, LogError, NewRun, RunInfo, RunKey, ThreadKey};
 use runwire_model::dialect::Dialect;
 use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
 use super::answers::{answer_of, withdrawal_of};
 use super::error_frame;
@@ -22,21 +22,32 @@ use super::start_run::{
 };
 use crate::auth::tenant_of;
 use crate::json_body::JsonBody;
+use crate::openapi::params::{FacadeAgent, LastEventId};
+use crate::openapi::schemas::{DecisionSchema, EasyflowForm, EasyflowRequest, StatusSchema};
 use crate::problem::{Problem, text_of};
 use crate::read::last_event_id;
 use crate::{AppState, ids, interactions};
 
-pub(super) fn routes() -> Router<Arc<AppState>> {
-    Router::new()
-        .route("/api/v1/bot/chat", post(chat))
-        .route("/api/v1/bot/form", post(form))
-        .route("/api/v1/bot/ws", get(socket::upgrade))
-}
-
-/// Starts a run on a prompt, or attaches to the conversation's newest run where there is none.
+/// Starts a run, or attaches to one, as EasyFlow's front end does.
 ///
-/// The stream stays open while the run waits for a form, and goes on after its answer.
-async fn chat(
+/// Without `prompt` it attaches to the conversation's newest run, or goes on after `Last-Event-ID`. The stream stays open
+/// while the run waits for a form. Fields that are not listed are handed on to the agent.
+#[utoipa::path(
+    post, path = "/api/v1/bot/chat", operation_id = "easyflowChat", tag = "façades",
+    params(FacadeAgent, LastEventId),
+    request_body = inline(EasyflowRequest),
+    responses(
+        (
+            status = 200, description = "The run's events, to its end.", body = String, content_type = "text/event-stream",
+            headers(
+                ("Cache-Control" = String, description = "`no-cache`, as EasyFlow's document lists it."),
+                ("Connection" = String, description = "`keep-alive`, on HTTP/1.1; HTTP/2 forbids it."),
+            ),
+        ),
+        (status = "default", description = "EasyFlow's `system/error`, which carries the problem.", body = String, content_type = "text/event-stream"),
+    ),
+)]
+pub(crate) async fn chat(
     State(state): State<Arc<AppState>>,
     version: Version,
     headers: HeaderMap,
@@ -102,21 +113,33 @@ fn as_documented(mut response: Response, version: Version) -> Response {
 }
 
 /// The response to the answer of a form.
-#[derive(Debug, Serialize)]
-struct FormAnswered {
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FormAnswered {
     conversation_id: String,
     /// The id that the sender named.
     form_id: String,
     run_id: String,
     /// The interaction that the id meant: `form_id`, or `form_id.2` and so on where the form was asked again.
     interaction_id: String,
+    #[schema(value_type = DecisionSchema)]
     decision: &'static str,
     /// How far the run is.
+    #[schema(value_type = StatusSchema)]
     status: &'static str,
 }
 
-/// Answers a form; the conversation's stream goes on with it.
-async fn form(
+/// Answers a form as EasyFlow's front end does.
+///
+/// Goes to the newest open question of that id. `approved` among the values decides an approval.
+#[utoipa::path(
+    post, path = "/api/v1/bot/form", operation_id = "easyflowForm", tag = "façades",
+    request_body = inline(EasyflowForm),
+    responses((
+        status = 200, body = inline(FormAnswered),
+        description = "The answer is taken; the conversation's stream goes on.",
+    )),
+)]
+pub(crate) async fn form(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     JsonBody(mut fields): JsonBody<BodyFields>,

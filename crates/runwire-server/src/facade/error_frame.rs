@@ -21,7 +21,7 @@ pub(super) fn agio(problem: Problem) -> Response {
         object.str("timestamp", &now().to_string());
         let mut data = object.object("data");
         data.str("error", problem.detail());
-        data.str("error_type", problem.code());
+        data.str("error_type", problem.code().as_str());
         data.end();
         let mut metadata = object.object("metadata");
         metadata.raw("problem", &problem.to_text());
@@ -63,7 +63,7 @@ fn easyflow_error(object: &mut ObjectWriter<'_>, problem: &Problem, conversation
     object.str("type", "error");
     object.str("conversation_id", conversation);
     let mut payload = object.object("payload");
-    payload.str("code", problem.code());
+    payload.str("code", problem.code().as_str());
     payload.str("message", problem.detail());
     payload.bool("retryable", problem.status().is_server_error());
     payload.raw("detail", &problem.to_text());

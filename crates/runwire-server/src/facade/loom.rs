@@ -9,17 +9,16 @@ mod answer;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use axum::routing::get;
-use axum::{Extension, Router};
 use http::HeaderMap;
 use runwire_log::{Cancel, NewRun, RunKey};
-use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 use runwire_model::json::{Object, ObjectWriter};
+use runwire_model::{ErrorCode, Json};
 use tokio::task::JoinHandle;
 
 use super::start_run::{BodyFields, StartAt, agent_in_query, agent_of, missing_field, read_params, start};
@@ -27,6 +26,7 @@ use crate::auth::tenant_of;
 use crate::feed::{FeedReader, Next};
 use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
+use crate::openapi::params::{FacadeAgent, LoomFrames};
 use crate::problem::{Problem, text_of};
 use crate::query::Query;
 use crate::websocket::{self, Outbox};
@@ -35,11 +35,13 @@ use crate::{AppState, limits};
 /// The types of client messages.
 const KINDS: &str = "run, answer, cancel, ping";
 
-pub(super) fn routes() -> Router<Arc<AppState>> {
-    Router::new().route("/loom", get(upgrade))
-}
-
-async fn upgrade(
+/// Opens a WebSocket as Loom's front end does.
+#[utoipa::path(
+    get, path = "/loom", operation_id = "openLoomSocket", tag = "façades",
+    params(FacadeAgent, LoomFrames),
+    responses((status = 101, description = "The connection is a WebSocket now.")),
+)]
+pub(crate) async fn upgrade(
     State(state): State<Arc<AppState>>,
     Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
@@ -143,7 +145,7 @@ impl LoomSocket {
         }
         if self.runs.len() >= limits::SUBSCRIPTIONS {
             let detail = format!("a socket has at most {} runs", limits::SUBSCRIPTIONS);
-            return Err(Problem::new("too_many_subscriptions", detail));
+            return Err(Problem::new(ErrorCode::TooManySubscriptions, detail));
         }
         let named = fields.id(&["agent"])?.or_else(|| self.agent.clone());
         let run = NewRun {
@@ -164,7 +166,7 @@ impl LoomSocket {
             FrameWrapping::Plain => params.read_run_in_thread(&self.state, &run).await?,
         };
         // A run that is read from its start has at least its end.
-        let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
+        let reader = reader.ok_or_else(|| Problem::new(ErrorCode::RunClosed, "the run has ended"))?;
         let open = self.state.metrics.reader(ReaderTransport::WebSocket);
         let forwarding =
             forward_frames(reader.wait_out_outages(), id.clone(), self.frames, self.out.clone(), open);
@@ -219,7 +221,7 @@ async fn forward_frames(
             Ok(Next::CaughtUp) => {}
             Ok(Next::Ended) if reader.is_run_over() => return,
             Ok(Next::Ended) => {
-                let problem = Problem::new("run_unknown", "the run was deleted");
+                let problem = Problem::new(ErrorCode::RunUnknown, "the run was deleted");
                 let _ = out.send(Message::Text(error(Some(&id), problem).into())).await;
                 return;
             }
@@ -273,5 +275,5 @@ fn is_id(id: &Json) -> bool {
 }
 
 fn bad(detail: impl Into<String>) -> Problem {
-    Problem::new("bad_message", detail)
+    Problem::new(ErrorCode::BadMessage, detail)
 }

@@ -11,23 +11,18 @@
 //!
 //! Closing a stream does not stop its run.
 
-mod ag_ui;
-mod agio;
+pub(crate) mod ag_ui;
+pub(crate) mod agio;
 mod answers;
 pub(crate) mod easyflow;
 mod error_frame;
-mod loom;
+pub(crate) mod loom;
 pub(crate) mod social_app;
 pub(crate) mod start_run;
-mod streaming_engine;
+pub(crate) mod streaming_engine;
 
-use std::sync::Arc;
-
-use axum::Router;
 use runwire_log::ReadFormat;
 use runwire_model::dialect::{Dialect, EncoderOptions, Slots};
-
-use crate::AppState;
 
 /// Configuration of façades: the extension frames that each of them sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +56,18 @@ impl Default for Facades {
 }
 
 impl Facades {
+    /// Lists the settings of all façades, each with its name in the configuration.
+    pub fn settings(&mut self) -> [(&'static str, &mut Slots); 6] {
+        [
+            ("slots.ag_ui", &mut self.ag_ui),
+            ("slots.agio", &mut self.agio),
+            ("slots.easyflow_chat", &mut self.easyflow_chat),
+            ("slots.loom", &mut self.loom),
+            ("slots.social_app", &mut self.social_app),
+            ("slots.streaming_engine", &mut self.streaming_engine),
+        ]
+    }
+
     /// Returns the encoding of a dialect's façade.
     pub(crate) fn form(&self, dialect: Dialect) -> ReadFormat {
         let slots = match dialect {
@@ -70,18 +77,8 @@ impl Facades {
             Dialect::Loom => self.loom,
             Dialect::SocialApp => self.social_app,
             Dialect::StreamingEngine => self.streaming_engine,
-            Dialect::Runwire | Dialect::LoomExport | Dialect::Text => Slots::default(),
+            _ => Slots::default(),
         };
         ReadFormat::with(dialect, EncoderOptions { slots, ..EncoderOptions::default() })
     }
-}
-
-pub(crate) fn routes() -> Router<Arc<AppState>> {
-    Router::new()
-        .merge(social_app::routes())
-        .merge(agio::routes())
-        .merge(ag_ui::routes())
-        .merge(streaming_engine::routes())
-        .merge(easyflow::routes())
-        .merge(loom::routes())
 }

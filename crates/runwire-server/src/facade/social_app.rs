@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use http::request::Parts;
 use runwire_model::dialect::Dialect;
 
@@ -13,18 +11,11 @@ use crate::AppState;
 use crate::feed::{FeedCursor, StreamFormat};
 use crate::ids::ThreadParam;
 use crate::limits;
+use crate::openapi::params::{HistoryPage, LastEventId, SocialAppThread};
+use crate::openapi::schemas::SocialAppHistory;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::read::{ReadParams, ResponseFormat, cursor_of, json, last_event_id, page, respond};
-
-/// Path prefix before the id of a thread.
-pub(crate) const THREADS: &str = "/api/v1/agent/runs/";
-
-pub(super) fn routes() -> Router<Arc<AppState>> {
-    Router::new()
-        .route("/api/v1/agent/runs/{thread_id}/events", get(events))
-        .route("/api/v1/agent/runs/{thread_id}/history", get(history))
-}
 
 fn read_params(state: &AppState, format: ResponseFormat, after: Option<FeedCursor>) -> ReadParams {
     let (form, follow) =
@@ -37,8 +28,13 @@ pub(crate) fn events_params(state: &AppState, parts: &Parts) -> Result<ReadParam
     Ok(read_params(state, ResponseFormat::Stream(StreamFormat::Sse), last_event_id(&parts.headers)?))
 }
 
-/// Replays the thread, then follows it; the stream stays open across runs.
-async fn events(
+/// Follows a thread as social-app's front end does.
+#[utoipa::path(
+    get, path = "/api/v1/agent/runs/{thread_id}/events", operation_id = "socialAppEvents", tag = "façades",
+    params(SocialAppThread, LastEventId),
+    responses((status = 200, description = "The frames, live.", body = String, content_type = "text/event-stream")),
+)]
+pub(crate) async fn events(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
     parts: Parts,
@@ -48,7 +44,13 @@ async fn events(
     respond(state, params, Some(reader)).await
 }
 
-async fn history(
+/// Reads a thread's history as social-app's front end does.
+#[utoipa::path(
+    get, path = "/api/v1/agent/runs/{thread_id}/history", operation_id = "socialAppHistory", tag = "façades",
+    params(SocialAppThread, HistoryPage),
+    responses((status = 200, description = "The history.", body = inline(SocialAppHistory))),
+)]
+pub(crate) async fn history(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
     parts: Parts,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::response::Response;
 use http::HeaderMap;
 use runwire_log::{Created, NewRun, RunInfo, RunKey, RunQuery, ThreadKey};
-use runwire_model::Json;
 use runwire_model::dialect::Dialect;
+use runwire_model::{ErrorCode, Json};
 
 use crate::AppState;
 use crate::feed::{FeedCursor, StreamFormat};
@@ -23,7 +23,7 @@ pub(crate) struct BodyFields(BTreeMap<String, Json>);
 impl BodyFields {
     /// Parses a socket message.
     pub(crate) fn of_message(text: &str) -> Result<Self, Problem> {
-        let bad = |detail: String| Problem::new("bad_message", detail);
+        let bad = |detail: String| Problem::new(ErrorCode::BadMessage, detail);
         runwire_model::json::check_frame(text.as_bytes()).map_err(|fault| bad(fault.to_string()))?;
         serde_json::from_str(text).map_err(|error| bad(format!("a message is a JSON object: {error}")))
     }
@@ -77,24 +77,28 @@ impl BodyFields {
 
 /// Creates the problem of a field of the wrong type.
 pub(super) fn bad_field(name: &str, kind: &str) -> Problem {
-    Problem::new("bad_body", format!("`{name}` must be {kind}")).with("field", name)
+    Problem::new(ErrorCode::BadBody, format!("`{name}` must be {kind}")).with("field", name)
 }
 
 /// Creates the problem of a missing field.
 pub(super) fn missing_field(name: &str) -> Problem {
-    Problem::new("bad_body", format!("`{name}` is missing")).with("field", name)
+    Problem::new(ErrorCode::BadBody, format!("`{name}` is missing")).with("field", name)
 }
 
 /// Returns the agent of a request: the named one, else the default.
 pub(super) fn agent_of(state: &AppState, named: Option<String>) -> Result<String, Problem> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        return if state.agents.exists(&name) { Ok(name) } else { Err(state.agents.unknown_agent(&name)) };
+        return if state.agents.exists(&name) {
+            Ok(name)
+        } else {
+            Err(Problem::unknown_agent(&state.agents, &name))
+        };
     }
     state.agents.default().map(ToOwned::to_owned).ok_or_else(|| {
         let names: Vec<_> = state.agents.list().map(|agent| agent.name.as_str()).collect();
         let known_agents = if names.is_empty() { "there are none".into() } else { names.join(", ") };
         let detail = format!("the request names no agent of this server: {known_agents}");
-        Problem::new("agent_needed", detail).with("agents", names)
+        Problem::new(ErrorCode::AgentNeeded, detail).with("agents", names)
     })
 }
 
@@ -113,7 +117,7 @@ pub(super) async fn newest_run(state: &AppState, thread: &ThreadKey) -> Result<R
     let query = RunQuery { tenant, thread: Some(id), limit: 1, ..RunQuery::default() };
     state.log.runs(query).await?.pop().ok_or_else(|| {
         let detail = format!("the thread `{}` has no run to attach to", thread.id);
-        Problem::new("run_unknown", detail).with("thread_id", &*thread.id)
+        Problem::new(ErrorCode::RunUnknown, detail).with("thread_id", &*thread.id)
     })
 }
 

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use axum::routing::post;
 use http::HeaderMap;
 use runwire_log::NewRun;
 use runwire_model::dialect::Dialect;
@@ -14,14 +12,23 @@ use super::error_frame;
 use super::start_run::{BodyFields, StartAt, agent_in_query, agent_of, follow, missing_field, start, tenant};
 use crate::AppState;
 use crate::json_body::JsonBody;
+use crate::openapi::params::FacadeAgent;
+use crate::openapi::schemas::StreamingEngineRequest;
 use crate::problem::Problem;
 
-pub(super) fn routes() -> Router<Arc<AppState>> {
-    Router::new().route("/api/chat", post(chat))
-}
-
-/// Starts a run in a session and streams its events to the end.
-async fn chat(
+/// Starts a run as StreamingEngine's front end does.
+///
+/// Fields that are not listed are handed on to the agent.
+#[utoipa::path(
+    post, path = "/api/chat", operation_id = "streamingEngineChat", tag = "façades",
+    params(FacadeAgent),
+    request_body = inline(StreamingEngineRequest),
+    responses(
+        (status = 200, description = "The run's events, to its end.", body = String, content_type = "text/event-stream"),
+        (status = "default", description = "StreamingEngine's `error` event, which carries the problem.", body = String, content_type = "text/event-stream"),
+    ),
+)]
+pub(crate) async fn chat(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,

@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use runwire_log::{
-    Log, LogError, ReadFormat, RecordSource, RunHistory, RunKey, StateCache, StoredRecord, ThreadKey,
+    HistoryCache, LogError, LogEvents, ReadFormat, RecordSource, RunHistory, RunKey, StoredRecord, ThreadKey,
+    Wanted,
 };
-use runwire_model::attach::Present;
+use runwire_model::attach::AttachSnapshot;
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::window::Window;
@@ -24,6 +25,8 @@ use crate::limits;
 /// An encoding that looks up earlier records blocks its thread until the store has read them. The store reads on
 /// threads of the same pool, so without a limit all threads could block and none would be left to read.
 static ENCODE_PERMITS: Semaphore = Semaphore::const_new(limits::ENCODINGS);
+/// The same for readers that catch up: however many they are, feeds at the end of their runs do not wait for them.
+static CATCH_UP_PERMITS: Semaphore = Semaphore::const_new(limits::CATCH_UP_ENCODINGS);
 
 /// Identifies a feed: the thread, optionally one of its runs, and the dialect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,7 +42,7 @@ pub(crate) struct FeedKey {
 
 /// Encodes the records of a feed in order.
 pub(crate) struct FeedEncoder {
-    log: Arc<dyn Log>,
+    log: Arc<dyn LogEvents>,
     feed_key: FeedKey,
     /// One encoder for each run that is open at `next`.
     runs: HashMap<Arc<str>, RunEncoder>,
@@ -58,13 +61,13 @@ struct RunEncoder {
     from: u64,
     /// The record of the last checkpoint.
     checkpoint_seq: u64,
-    known: StateCache,
+    known: HistoryCache,
 }
 
 impl FeedEncoder {
     /// Creates an encoder that can emit the frames after a cursor: starts at the nearest checkpoint of each open run.
     pub(crate) async fn begin(
-        log: Arc<dyn Log>,
+        log: Arc<dyn LogEvents>,
         feed_key: FeedKey,
         after: FeedCursor,
     ) -> Result<Self, LogError> {
@@ -102,7 +105,7 @@ impl FeedEncoder {
                 first_seq,
                 from,
                 checkpoint_seq,
-                known: StateCache::default(),
+                known: HistoryCache::default(),
             };
             feed_encoder.runs.insert(run, run_encoder);
         }
@@ -111,7 +114,7 @@ impl FeedEncoder {
 
     /// Creates an encoder that emits nothing up to a record.
     pub(super) async fn resume_after(
-        log: Arc<dyn Log>,
+        log: Arc<dyn LogEvents>,
         feed_key: FeedKey,
         emitted: u64,
     ) -> Result<Self, LogError> {
@@ -136,7 +139,8 @@ impl FeedEncoder {
         let page = self.log.read(&self.feed_key.thread, self.next - 1).await?;
         // Records that the reader has in part are not merged: a merged frame would repeat that part.
         let merge_after = if compact { at.seq } else { u64::MAX };
-        let mut segment = self.encode_for(&page.records, at.whole_records(), merge_after).await?;
+        let _permit = CATCH_UP_PERMITS.acquire().await;
+        let mut segment = self.encode_for(&page.records, at.whole_records(), merge_after)?;
         if compact {
             let last = page.records.last().map_or(self.next - 1, |stored| stored.record.seq);
             self.flush(&page.records, last, &mut segment)?;
@@ -147,20 +151,20 @@ impl FeedEncoder {
     /// Encodes records, the first of which must be `next`. After an error the encoder must not be used again.
     pub(crate) async fn encode(&mut self, records: &[Arc<StoredRecord>]) -> Result<Segment, LogError> {
         let emitted = self.last_emitted();
-        let mut segment = self.encode_for(records, self.emit_after, u64::MAX).await?;
+        let _permit = ENCODE_PERMITS.acquire().await;
+        let mut segment = self.encode_for(records, self.emit_after, u64::MAX)?;
         // The segment holds none of the frames that were emitted before.
         (segment.after, segment.upto) = (emitted, segment.upto.max(emitted));
         Ok(segment)
     }
 
     /// Encodes records; emits only those after `emit_after`, and merges deltas in those after `merge_after`.
-    async fn encode_for(
+    fn encode_for(
         &mut self,
         records: &[Arc<StoredRecord>],
         emit_after: u64,
         merge_after: u64,
     ) -> Result<Segment, LogError> {
-        let _permit = ENCODE_PERMITS.acquire().await;
         let mut segment = Segment::begin(self.next - 1, self.feed_key.form);
         for stored in records {
             debug_assert_eq!(stored.record.seq, self.next, "records follow each other");
@@ -203,7 +207,7 @@ impl FeedEncoder {
             first_seq: seq,
             from: seq,
             checkpoint_seq: seq,
-            known: StateCache::default(),
+            known: HistoryCache::default(),
         });
         if seq < run.from {
             return Ok(());
@@ -213,8 +217,9 @@ impl FeedEncoder {
             source: &source,
             run: &stored.run,
             first_seq: run.first_seq,
+            upto: seq,
             current: Some(&stored.record),
-            state: &run.known,
+            cache: &run.known,
         };
         if compact {
             let compactor = run.compactor.get_or_insert_with(Compactor::new);
@@ -255,8 +260,9 @@ impl FeedEncoder {
                 source: &source,
                 run: name,
                 first_seq: run.first_seq,
+                upto: current.map_or(seq, |stored| stored.record.seq),
                 current: current.map(|stored| &stored.record),
-                state: &run.known,
+                cache: &run.known,
             };
             compactor.flush(&lookup, &mut |seq, frames, _| segment.push(seq, frames));
             source.check()?;
@@ -264,17 +270,18 @@ impl FeedEncoder {
         Ok(())
     }
 
-    /// Encodes a run's current state as one snapshot; the encoder continues after it.
+    /// Encodes a run's current state as one snapshot; the encoder continues after it. Returns `None` if the snapshot would
+    /// hold too much.
     pub(crate) async fn snapshot(
-        log: Arc<dyn Log>,
+        log: Arc<dyn LogEvents>,
         feed_key: FeedKey,
         form: ReadFormat,
         run: Arc<str>,
         first_seq: Option<u64>,
-    ) -> Result<(Self, Segment), LogError> {
+    ) -> Result<Option<(Self, Segment)>, LogError> {
         let start = first_seq.unwrap_or(1);
         let before = log.before(&feed_key.thread, start).await?;
-        let mut present = Present::new(&*feed_key.thread.id, &*run, before);
+        let mut snapshot = AttachSnapshot::new(&*feed_key.thread.id, &*run, before);
         let mut feed_encoder = Self::begin(log, feed_key, FeedCursor::after(start - 1)).await?;
         let mut ends = false;
         let mut has_records = false;
@@ -284,21 +291,28 @@ impl FeedEncoder {
                 break;
             }
             for stored in page.records.iter().filter(|stored| stored.run == run) {
-                present.absorb(&stored.record);
+                snapshot.absorb(&stored.record);
                 ends |= stored.is_terminal();
                 has_records = true;
             }
-            feed_encoder.encode(&page.records).await?;
+            if snapshot.bytes() > limits::SNAPSHOT_BYTES {
+                return Ok(None);
+            }
+            let _permit = CATCH_UP_PERMITS.acquire().await;
+            feed_encoder.encode_for(&page.records, u64::MAX, u64::MAX)?;
             if ends {
                 break;
             }
         }
         let mut segment = Segment::begin(feed_encoder.next - 1, Some(form));
         if has_records {
-            segment.push_snapshot(feed_encoder.next - 1, &present.frames(form.dialect, form.options()));
+            let frames = move || snapshot.frames(form.dialect, form.options());
+            let frames = tokio::task::spawn_blocking(frames).await;
+            let frames = frames.map_err(|error| LogError::Unavailable(error.to_string()))?;
+            segment.push_snapshot(feed_encoder.next - 1, &frames);
         }
         segment.ends = ends;
-        Ok((feed_encoder, segment))
+        Ok(Some((feed_encoder, segment)))
     }
 }
 
@@ -316,7 +330,7 @@ fn push_raw(stored: &StoredRecord, thread: &ThreadKey, segment: &mut Segment) {
 
 /// Looks up earlier records: in the current page, else in the store.
 struct PageSource<'a> {
-    log: &'a dyn Log,
+    log: &'a dyn LogEvents,
     thread: &'a ThreadKey,
     page: &'a [Arc<StoredRecord>],
     failed: RefCell<Option<LogError>>,
@@ -330,7 +344,12 @@ impl PageSource<'_> {
 }
 
 impl RecordSource for PageSource<'_> {
-    fn visit(&self, mut after: u64, visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>) {
+    fn visit(
+        &self,
+        mut after: u64,
+        _wanted: Wanted<'_>,
+        visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
+    ) {
         let first = self.page.first().map_or(u64::MAX, |stored| stored.record.seq);
         while after + 1 < first {
             // Rare: a text or a call that began before the current page.

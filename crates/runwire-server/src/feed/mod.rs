@@ -10,33 +10,45 @@
 
 mod cursor;
 mod encoder;
+mod follower;
 mod reader;
+mod ring;
 mod segment;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use runwire_log::{Log, LogError, Tail};
+use runwire_log::{Log, LogError, LogEvents, Tail};
+use runwire_model::dialect::Dialect;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::sleep_until;
 
 pub(crate) use cursor::{FeedCursor, InvalidCursor};
 pub(crate) use encoder::{FeedEncoder, FeedKey};
-pub(crate) use reader::{FeedReader, Next};
-pub(crate) use segment::{Segment, StreamFormat};
+pub(crate) use follower::FeedListener;
+pub(crate) use reader::{FeedPosition, FeedReader, Next, ResumeOptions};
+pub(crate) use ring::{FeedLookup, HeldSegments};
+pub(crate) use segment::{Segment, StreamFormat, http_chunk};
 
-use crate::limits;
-use crate::store_retry::{OutageBackoff, is_outage};
+use crate::memory_budget::{MemoryBudget, MemoryShare};
+use follower::Followers;
+use ring::SegmentRing;
+use runwire_log::outage::{OutageBackoff, is_outage};
 
 /// All feeds that have a reader.
-#[derive(Default)]
 pub(crate) struct Feeds {
     feeds: Mutex<HashMap<FeedKey, Weak<Feed>>>,
+    memory: MemoryBudget,
 }
 
 impl Feeds {
+    /// Makes feeds whose readers take their memory from a budget while they catch up.
+    pub(crate) fn new(memory: MemoryBudget) -> Self {
+        Self { feeds: Mutex::default(), memory }
+    }
+
     /// Returns the feed of a key; creates it if there is none.
     pub(crate) fn of(&self, log: &Arc<dyn Log>, key: &FeedKey) -> Arc<Feed> {
         let mut feeds = lock(&self.feeds);
@@ -53,6 +65,8 @@ impl Feeds {
             encoder: AsyncMutex::new(EncoderState::Missing),
             ring: Mutex::default(),
             backoff: Mutex::default(),
+            followers: Followers::default(),
+            memory: self.memory.clone(),
         });
         feeds.insert(key.clone(), Arc::downgrade(&feed));
         feed
@@ -61,13 +75,16 @@ impl Feeds {
 
 /// The newest frames of a feed, and the encoder that makes the next ones.
 pub(crate) struct Feed {
-    log: Arc<dyn Log>,
+    log: Arc<dyn LogEvents>,
     key: FeedKey,
     tail: Arc<Tail>,
     encoder: AsyncMutex<EncoderState>,
     ring: Mutex<SegmentRing>,
     /// Backoff of all readers while the store is unavailable.
     backoff: Mutex<OutageBackoff>,
+    /// The socket loops that serve the feed.
+    followers: Followers,
+    memory: MemoryBudget,
 }
 
 /// The encoder of a feed.
@@ -77,55 +94,13 @@ enum EncoderState {
     /// Encodes the next records.
     Ready(Box<FeedEncoder>),
     /// A lookup failed in an outage; everything up to this record was emitted.
-    /// Ring buffer of segments, limited by `limits::FEED_BYTES`.
     Failed(u64),
-}
-
-/// Ring buffer of segments, limited to [`limits::FEED_BYTES`].
-#[derive(Default)]
-struct SegmentRing {
-    segments: VecDeque<Arc<Segment>>,
-    bytes: usize,
-}
-
-/// The result of a reader's lookup in a feed.
-pub(crate) enum FeedLookup {
-    /// Frames, some of which may lie before the reader's cursor.
-    Segment(Arc<Segment>),
-    /// The reader has everything so far.
-    AtEnd,
-    /// The feed does not hold the frames that the reader needs.
-    Behind,
-}
-
-impl SegmentRing {
-    fn after(&self, whole: u64) -> FeedLookup {
-        match (self.segments.front(), self.segments.back()) {
-            (Some(first), Some(last)) if first.after <= whole && whole < last.upto => {
-                let at = self.segments.partition_point(|segment| segment.upto <= whole);
-                FeedLookup::Segment(self.segments[at].clone())
-            }
-            (Some(_), Some(last)) if whole >= last.upto => FeedLookup::AtEnd,
-            (None, None) => FeedLookup::AtEnd,
-            _ => FeedLookup::Behind,
-        }
-    }
-
-    fn push(&mut self, segment: Arc<Segment>) {
-        self.bytes += segment.memory_bytes();
-        self.segments.push_back(segment);
-        while self.bytes > limits::FEED_BYTES && self.segments.len() > 1 {
-            if let Some(oldest) = self.segments.pop_front() {
-                self.bytes -= oldest.memory_bytes();
-            }
-        }
-    }
 }
 
 impl Feed {
     /// Returns the frames after the records up to `whole`; encodes them if no other reader has.
     pub(crate) async fn after(&self, whole: u64) -> Result<FeedLookup, LogError> {
-        match lock(&self.ring).after(whole) {
+        match lock(&self.ring).lookup(whole) {
             FeedLookup::AtEnd => {}
             found => return Ok(found),
         }
@@ -136,7 +111,7 @@ impl Feed {
         }
         let EncoderState::Ready(encoder) = &mut *current else { return Ok(FeedLookup::Behind) };
         loop {
-            match lock(&self.ring).after(whole) {
+            match lock(&self.ring).lookup(whole) {
                 FeedLookup::AtEnd if encoder.last_emitted() > whole => return Ok(FeedLookup::Behind),
                 FeedLookup::AtEnd => {}
                 found => return Ok(found),
@@ -154,7 +129,7 @@ impl Feed {
                 return Ok(FeedLookup::AtEnd);
             }
             match encoder.encode(&records).await {
-                Ok(segment) if segment.upto > segment.after => lock(&self.ring).push(Arc::new(segment)),
+                Ok(segment) if segment.upto > segment.after => lock(&self.ring).push(segment),
                 Ok(_) => {}
                 // The encoder's lookup failed, so its state is incomplete and must not be used again.
                 Err(error) if is_outage(&error) => {
@@ -171,6 +146,21 @@ impl Feed {
                 }
             }
         }
+    }
+
+    /// Returns up to `limit` segments that follow a record, without encoding any.
+    pub(crate) fn held_after(&self, whole: u64, limit: usize) -> HeldSegments {
+        lock(&self.ring).held_after(whole, limit)
+    }
+
+    /// Returns the last record that was encoded.
+    pub(crate) fn last_encoded(&self) -> Option<u64> {
+        lock(&self.ring).end()
+    }
+
+    /// Returns true if a reader that has read a record needs no store to continue.
+    fn continues_after(&self, whole: u64) -> bool {
+        lock(&self.ring).continues_after(whole)
     }
 
     /// Creates a new encoder that continues after the records that were emitted.
@@ -193,7 +183,7 @@ impl Feed {
         };
         if is_replaced {
             // Segments in the ring are contiguous, and the next one will follow this encoder.
-            *lock(&self.ring) = SegmentRing::default();
+            *lock(&self.ring) = SegmentRing::after_record(encoder.last_emitted());
             *current = EncoderState::Ready(encoder);
         }
     }
@@ -228,15 +218,30 @@ impl Feed {
         }
     }
 
+    /// Makes an empty share of the memory budget for a reader that catches up.
+    fn memory_share(&self) -> MemoryShare {
+        self.memory.answer()
+    }
+
     pub(crate) fn tail(&self) -> &Arc<Tail> {
         &self.tail
+    }
+
+    /// Returns the dialect of the frames; none for a raw read.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        self.key.form.map(|form| form.dialect)
+    }
+
+    /// Returns true if its readers may stop at the end of a response.
+    pub(crate) fn has_responses(&self) -> bool {
+        self.key.run.is_some() && self.dialect().is_some_and(Dialect::has_responses)
     }
 
     pub(crate) fn key(&self) -> &FeedKey {
         &self.key
     }
 
-    pub(crate) fn log(&self) -> &Arc<dyn Log> {
+    pub(crate) fn log(&self) -> &Arc<dyn LogEvents> {
         &self.log
     }
 }

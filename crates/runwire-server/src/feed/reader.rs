@@ -7,7 +7,8 @@ use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
 use super::{Feed, FeedCursor, FeedEncoder, FeedLookup, Segment};
-use crate::store_retry::is_outage;
+use crate::limits;
+use runwire_log::outage::is_outage;
 
 /// The next item of a reader.
 #[derive(Debug)]
@@ -20,7 +21,22 @@ pub(crate) enum Next {
     Ended,
 }
 
-/// Where a reader of an AG-UI run stops. The official client waits for the end of the response.
+/// Where a reader at the end of its feed stands, and how it continues: what remains of it in a socket loop.
+pub(crate) struct FeedPosition {
+    pub(crate) feed: Arc<Feed>,
+    /// The last record that it has read.
+    pub(crate) at: u64,
+    pub(crate) options: ResumeOptions,
+}
+
+/// What a reader does when it reads on its own again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResumeOptions {
+    compact: bool,
+    read_until: ReadUntil,
+}
+
+/// Where a reader of a run stops, in a dialect with responses: its clients wait for the end of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadUntil {
     /// At the first frame that ends a response: one response for one request.
@@ -52,6 +68,9 @@ enum OnOutage {
     Waiting,
 }
 
+/// The frames that a reader without a limit may return.
+const UNLIMITED: usize = usize::MAX;
+
 /// Reads a feed from a cursor on.
 pub(crate) struct FeedReader {
     feed: Arc<Feed>,
@@ -67,7 +86,7 @@ pub(crate) struct FeedReader {
     read_until: ReadUntil,
     compact: bool,
     frames_left: usize,
-    /// Whether the last frame ends an AG-UI response.
+    /// Whether the last frame ends a response.
     at_response_end: bool,
     caught_up: bool,
     ended: EndState,
@@ -88,7 +107,7 @@ impl FeedReader {
             announces_start: false,
             read_until: ReadUntil::LatestResponse,
             compact: false,
-            frames_left: usize::MAX,
+            frames_left: UNLIMITED,
             at_response_end: false,
             caught_up: false,
             ended: EndState::Open,
@@ -113,13 +132,13 @@ impl FeedReader {
         self
     }
 
-    /// Reads to the end of the run, past the ends of AG-UI responses.
+    /// Reads to the end of the run, past the ends of responses.
     pub(crate) fn until_run_ends(mut self) -> Self {
         self.read_until = ReadUntil::RunEnd;
         self
     }
 
-    /// Stops at the end of the first AG-UI response, even if the run has continued since.
+    /// Stops at the end of the first response, even if the run has continued since.
     pub(crate) fn until_first_response(mut self) -> Self {
         self.read_until = ReadUntil::FirstResponse;
         self
@@ -127,7 +146,7 @@ impl FeedReader {
 
     /// Limits the number of frames.
     pub(crate) fn limit(mut self, frames: Option<usize>) -> Self {
-        self.frames_left = frames.unwrap_or(usize::MAX);
+        self.frames_left = frames.unwrap_or(UNLIMITED);
         self
     }
 
@@ -144,6 +163,30 @@ impl FeedReader {
         self
     }
 
+    /// Continues from a position at which a reader had caught up.
+    pub(crate) fn resume(FeedPosition { feed, at, options }: FeedPosition) -> Self {
+        let ResumeOptions { compact, read_until } = options;
+        let reader = Self::new(feed, FeedCursor::after(at), true);
+        Self { compact, read_until, caught_up: true, ..reader }
+    }
+
+    /// Returns the position of a reader that has caught up, and gets nothing but the frames of its feed from here on.
+    pub(crate) fn caught_up_position(&self) -> Option<FeedPosition> {
+        let is_plain = self.follow
+            && self.caught_up
+            && self.snapshot.is_none()
+            && self.ended == EndState::Open
+            && self.frames_left == UNLIMITED
+            && self.read_until != ReadUntil::FirstResponse
+            && !(self.at_response_end && self.stops_at_response_end());
+        let at = self.at.whole_records();
+        if !is_plain || self.at != FeedCursor::after(at) || !self.feed.continues_after(at) {
+            return None;
+        }
+        let options = ResumeOptions { compact: self.compact, read_until: self.read_until };
+        Some(FeedPosition { feed: self.feed.clone(), at, options })
+    }
+
     /// Returns the cursor that the reader has reached.
     pub(crate) fn at(&self) -> FeedCursor {
         self.at
@@ -151,7 +194,7 @@ impl FeedReader {
 
     /// Returns the dialect of the frames; none for a raw read.
     pub(crate) fn dialect(&self) -> Option<Dialect> {
-        self.feed.key().form.map(|form| form.dialect)
+        self.feed.dialect()
     }
 
     /// Returns true if the run has ended and all of its frames were returned.
@@ -171,7 +214,7 @@ impl FeedReader {
             let to = snapshot.len();
             self.at_response_end = snapshot.ends_response(to);
             // A snapshot is sent whole, whatever the limit: half of it would be a different state.
-            self.frames_left = self.frames_left.saturating_sub(to);
+            self.count_frames(to);
             self.end_response();
             if to > 0 {
                 return Ok(Next::Frames { segment: snapshot, from: 0, to });
@@ -226,6 +269,12 @@ impl FeedReader {
 
     /// Reads and encodes the next page from the store; at its end, offers the encoder to the feed.
     async fn read_from_store(&mut self) -> Result<FeedLookup, LogError> {
+        // Given back when the last byte of the page is sent: a client that stalls holds no more than this.
+        let mut share = self.feed.memory_share();
+        match self.on_outage {
+            OnOutage::Fail => share.grow_in_time(limits::CATCH_UP_BYTES).await?,
+            OnOutage::Wait | OnOutage::Waiting => share.grow_to(limits::CATCH_UP_BYTES).await,
+        }
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
             none => {
@@ -242,7 +291,8 @@ impl FeedReader {
             }
         };
         if segment.upto > segment.after {
-            return Ok(FeedLookup::Segment(Arc::new(segment)));
+            share.shrink_to(segment.memory_bytes());
+            return Ok(FeedLookup::Segment(Arc::new(segment.holding(share))));
         }
         if let Some(encoder) = self.encoder.take() {
             self.feed.adopt(encoder).await;
@@ -259,7 +309,7 @@ impl FeedReader {
             segment.len()
         };
         let to = whole.min(from.saturating_add(self.frames_left));
-        self.frames_left -= to - from;
+        self.count_frames(to - from);
         if to < segment.len() {
             if let Some(last) = segment.frames(0).nth(to - 1) {
                 self.at = last.position;
@@ -280,6 +330,13 @@ impl FeedReader {
         Some(Next::Frames { segment, from, to })
     }
 
+    /// Counts frames towards the limit, if there is one.
+    fn count_frames(&mut self, frames: usize) {
+        if self.frames_left != UNLIMITED {
+            self.frames_left = self.frames_left.saturating_sub(frames);
+        }
+    }
+
     /// Ends a reader of one response at the end of that response.
     fn end_response(&mut self) {
         if self.at_response_end && self.read_until == ReadUntil::FirstResponse {
@@ -287,9 +344,8 @@ impl FeedReader {
         }
     }
 
-    /// Returns true if the reader stops at `RUN_FINISHED` and `RUN_ERROR`.
+    /// Returns true if the reader stops at the end of a response.
     fn stops_at_response_end(&self) -> bool {
-        let key = self.feed.key();
-        self.read_until != ReadUntil::RunEnd && key.run.is_some() && self.dialect() == Some(Dialect::AgUi)
+        self.read_until != ReadUntil::RunEnd && self.feed.has_responses()
     }
 }

@@ -1,6 +1,6 @@
 //! Segments: the encoded frames of consecutive records, shared by all readers of a feed.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use runwire_log::ReadFormat;
@@ -9,6 +9,7 @@ use runwire_model::framing::{Framing, write_frame};
 use runwire_model::json::Json;
 
 use super::cursor::FeedCursor;
+use crate::memory_budget::{self, MemoryShare};
 
 /// The format in which a stream's frames are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +36,12 @@ pub(crate) struct Segment {
     frames: Vec<Span>,
     data: Vec<u8>,
     /// Whether the data is text rather than JSON.
-    is_text: bool,
+    dialect: Option<Dialect>,
     /// The number of a record's first frame in cursors.
     first_frame: u32,
     rendered: [OnceLock<Rendered>; 4],
+    /// The share of the memory budget of a page that one reader has for itself.
+    share: Option<Arc<MemoryShare>>,
 }
 
 #[derive(Debug)]
@@ -53,8 +56,19 @@ struct Span {
 /// All frames written in one format, concatenated.
 #[derive(Debug)]
 struct Rendered {
+    /// The frames; those of SSE with the lines of an HTTP chunk around them.
     bytes: Bytes,
+    /// Where the length line of the chunk begins, and where the frames begin.
+    starts: (usize, usize),
     ends: Vec<usize>,
+}
+
+/// Bytes of the longest length line of an HTTP chunk.
+const CHUNK_LINE_BYTES: usize = 18;
+
+/// Makes an HTTP chunk of some bytes.
+pub(crate) fn http_chunk(bytes: &[u8]) -> Bytes {
+    [format!("{:X}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat().into()
 }
 
 /// A frame of a segment.
@@ -66,15 +80,6 @@ pub(crate) struct SegmentFrame<'a> {
     pub(crate) data: &'a [u8],
 }
 
-impl SegmentFrame<'_> {
-    /// Returns true if the frame ends an AG-UI response.
-    fn ends_response(&self) -> bool {
-        [&br#"{"type":"RUN_FINISHED""#[..], br#"{"type":"RUN_ERROR""#]
-            .iter()
-            .any(|end| self.data.starts_with(end))
-    }
-}
-
 impl Segment {
     pub(crate) fn begin(after: u64, form: Option<ReadFormat>) -> Self {
         Self {
@@ -83,10 +88,16 @@ impl Segment {
             ends: false,
             frames: Vec::new(),
             data: Vec::new(),
-            is_text: form.is_some_and(|form| form.dialect == Dialect::Text),
+            dialect: form.map(|form| form.dialect),
             first_frame: form.map_or(0, ReadFormat::first_frame),
             rendered: Default::default(),
+            share: None,
         }
+    }
+
+    /// Keeps a share of the memory budget until the last byte is sent.
+    pub(crate) fn holding(self, share: MemoryShare) -> Self {
+        Self { share: Some(Arc::new(share)), ..self }
     }
 
     /// Adds the frames of a record.
@@ -137,28 +148,68 @@ impl Segment {
         self.frames.partition_point(|span| span.position <= after)
     }
 
-    /// Returns true if the last of the first `count` frames ends an AG-UI response.
+    /// Returns true if the last of the first `count` frames ends a response.
     pub(crate) fn ends_response(&self, count: usize) -> bool {
-        count
-            .checked_sub(1)
-            .is_some_and(|last| self.frames(last).next().is_some_and(|frame| frame.ends_response()))
+        let last = count.checked_sub(1).and_then(|last| self.frames(last).next());
+        last.is_some_and(|frame| self.is_response_end(&frame))
     }
 
-    /// Counts the frames up to and including the first one after `skip` that ends an AG-UI response.
+    /// Counts the frames up to and including the first one after `skip` that ends a response.
     pub(crate) fn first_response_end(&self, skip: usize) -> usize {
-        self.frames(skip).position(|frame| frame.ends_response()).map_or(self.len(), |at| skip + at + 1)
+        let end = self.frames(skip).position(|frame| self.is_response_end(&frame));
+        end.map_or(self.len(), |at| skip + at + 1)
+    }
+
+    fn is_response_end(&self, frame: &SegmentFrame<'_>) -> bool {
+        self.dialect.is_some_and(|dialect| dialect.ends_response(frame.data))
     }
 
     /// Returns the frames `from..to` in a format; each format is rendered once.
     pub(crate) fn bytes(&self, format: StreamFormat, from: usize, to: usize) -> Bytes {
-        let rendered = self.rendered[format as usize].get_or_init(|| self.render(format));
-        let start = |count: usize| count.checked_sub(1).map_or(0, |last| rendered.ends[last]);
+        let rendered = self.rendered(format);
+        let start = |count: usize| count.checked_sub(1).map_or(rendered.starts.1, |last| rendered.ends[last]);
         rendered.bytes.slice(start(from)..start(to))
+    }
+
+    /// Returns all frames as server-sent events in one HTTP chunk, which is made once; empty if there are none.
+    pub(crate) fn sse_chunk(&self) -> Bytes {
+        if self.len() == 0 {
+            return Bytes::new();
+        }
+        let rendered = self.rendered(StreamFormat::Sse);
+        rendered.bytes.slice(rendered.starts.0..)
+    }
+
+    /// Returns the `seq` of the last frame's cursor, if readers are sent one.
+    pub(crate) fn last_sent_seq(&self) -> Option<u64> {
+        self.frames.last().and_then(|span| span.cursor).map(|cursor| cursor.seq)
+    }
+
+    /// Returns one segment in place of this and the next, if neither has frames.
+    pub(super) fn without_frames_upto(&self, next: &Self) -> Option<Self> {
+        let is_empty = |segment: &Self| segment.len() == 0 && !segment.ends;
+        let (dialect, first_frame) = (self.dialect, self.first_frame);
+        (is_empty(self) && is_empty(next)).then(|| Self {
+            upto: next.upto,
+            dialect,
+            first_frame,
+            ..Self::begin(self.after, None)
+        })
+    }
+
+    fn rendered(&self, format: StreamFormat) -> &Rendered {
+        self.rendered[format as usize].get_or_init(|| self.render(format))
     }
 
     fn render(&self, format: StreamFormat) -> Rendered {
         let mut out = Vec::with_capacity(self.data.len() + self.frames.len() * 32);
         let mut ends = Vec::with_capacity(self.frames.len());
+        let is_chunk = format == StreamFormat::Sse;
+        if is_chunk {
+            // Room for the length line, which ends where the frames begin.
+            out.resize(CHUNK_LINE_BYTES, 0);
+        }
+        let begin = out.len();
         for frame in self.frames(0) {
             match format {
                 StreamFormat::Sse => {
@@ -166,7 +217,7 @@ impl Segment {
                     write_frame(Framing::Sse, &mut out, id.as_deref(), frame.name, frame.data);
                 }
                 StreamFormat::Plain => out.extend_from_slice(frame.data),
-                StreamFormat::Ndjson if self.is_text => {
+                StreamFormat::Ndjson if self.dialect == Some(Dialect::Text) => {
                     let text = Json::string(&String::from_utf8_lossy(frame.data));
                     write_frame(Framing::Ndjson, &mut out, None, None, text.text().as_bytes());
                 }
@@ -178,7 +229,18 @@ impl Segment {
             }
             ends.push(out.len());
         }
-        Rendered { bytes: out.into(), ends }
+        let mut line_begins = begin;
+        if is_chunk {
+            let line = format!("{:X}\r\n", out.len() - begin);
+            line_begins -= line.len();
+            out[line_begins..begin].copy_from_slice(line.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        let bytes = match &self.share {
+            Some(share) => memory_budget::hold(out, share.clone()),
+            None => out.into(),
+        };
+        Rendered { bytes, starts: (line_begins, begin), ends }
     }
 
     /// Writes `{cursor, frame}`; a frame of the `text` dialect is a string.
@@ -195,7 +257,7 @@ impl Segment {
 
     /// Appends a frame as JSON.
     pub(crate) fn write_json(&self, frame: SegmentFrame<'_>, out: &mut Vec<u8>) {
-        if self.is_text {
+        if self.dialect == Some(Dialect::Text) {
             out.extend_from_slice(Json::string(&String::from_utf8_lossy(frame.data)).text().as_bytes());
         } else {
             out.extend_from_slice(frame.data);

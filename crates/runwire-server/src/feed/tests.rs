@@ -15,6 +15,8 @@ use runwire_model::window::Window;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use crate::memory_budget::MemoryBudget;
+
 use super::{EncoderState, FeedCursor, FeedEncoder, FeedKey, FeedReader, Feeds, Next, Segment, lock};
 
 #[path = "../../tests/it/vectors.rs"]
@@ -40,7 +42,7 @@ impl Store {
     fn open() -> Arc<Self> {
         let directory = tempfile::tempdir().unwrap();
         let log = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
-        Arc::new(Self { log: Arc::new(log), feeds: Feeds::default(), directory })
+        Arc::new(Self { log: Arc::new(log), feeds: Feeds::new(MemoryBudget::new(1 << 30)), directory })
     }
 
     async fn append(

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use runwire_log::Answer;
-use runwire_model::Json;
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested};
 use runwire_model::json::ValueError;
+use runwire_model::{ErrorCode, Json};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -48,7 +48,7 @@ pub(super) async fn fits(
     let Some(schema) = &interaction.schema else { return Ok(()) };
     let errors = check(checks, schema.clone(), values).await.map_err(|unusable| {
         let detail = format!("the schema of `{}` cannot be used: {unusable}", interaction.interaction_id);
-        Problem::new("schema_unusable", detail)
+        Problem::new(ErrorCode::SchemaUnusable, detail)
     })?;
     match errors.as_slice() {
         [] => Ok(()),
@@ -65,7 +65,7 @@ pub(super) async fn fits(
 
 fn wrong_values(detail: String, errors: &[SchemaViolation]) -> Problem {
     let errors = serde_json::to_value(errors).unwrap_or_default();
-    Problem::new("invalid_answer", detail).with("errors", errors)
+    Problem::new(ErrorCode::InvalidAnswer, detail).with("errors", errors)
 }
 
 /// Creates the problem of values that cannot be validated, such as a number beyond `f64`.
@@ -83,11 +83,11 @@ pub(crate) fn wrong_decision(kind: InteractionKind, word: &str) -> Problem {
         InteractionKind::Approval => "an approval",
     };
     let detail = format!("`decision` of {what} is one of {}, not `{word}`", expected.join(", "));
-    Problem::new("invalid_answer", detail).with("field", "decision").with("expected", expected)
+    Problem::new(ErrorCode::InvalidAnswer, detail).with("field", "decision").with("expected", expected)
 }
 
 fn wrong_field(field: &str, detail: &str) -> Problem {
-    Problem::new("invalid_answer", detail).with("field", field)
+    Problem::new(ErrorCode::InvalidAnswer, detail).with("field", field)
 }
 
 /// Adds the decision of an approval as the form's field `approved`, which some dialects have; fails if the values

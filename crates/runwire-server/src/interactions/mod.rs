@@ -9,6 +9,7 @@ mod pattern;
 pub mod schema;
 
 use runwire_log::{Answer, Answered, Interaction, LogError, RunKey};
+use runwire_model::ErrorCode;
 
 pub(crate) use check::{decisions, unreadable};
 pub use schema::{AnswerSchema, SchemaViolation, UnusableSchema};
@@ -74,7 +75,7 @@ fn check_size(answer: &Answer) -> Result<(), Problem> {
     for (name, bytes, limit) in sizes {
         if bytes > limit {
             let detail = format!("`{name}` has {bytes} bytes, and {limit} are allowed");
-            return Err(Problem::new("too_large", detail).with("field", name));
+            return Err(Problem::new(ErrorCode::TooLarge, detail).with("field", name));
         }
     }
     Ok(())

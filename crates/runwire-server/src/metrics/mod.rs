@@ -9,20 +9,19 @@
 //! The counters belong to a server, not to the process: a process may run several. No label holds a name that clients
 //! choose (a thread, a run), so the number of series is bounded.
 
-mod show;
+pub(crate) mod show;
 mod text;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 use crate::feed::StreamFormat;
-pub(crate) use show::show;
 pub(crate) use text::PrometheusText;
 
-/// The class of a request, by method and path.
+/// The class of a request: that of its route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteClass {
     /// Writing frames.
@@ -31,13 +30,13 @@ pub(crate) enum RouteClass {
     Read,
     /// Opening a WebSocket.
     Socket,
-    /// Anything else under `/v1`.
+    /// Threads, runs, and whatever else `/v1` has.
     Resource,
     /// A façade.
     Facade,
     /// Health, metrics, the OpenAPI document.
     Server,
-    /// Anything else.
+    /// Requests without a route: the console, and what nothing answers.
     Other,
 }
 
@@ -51,22 +50,6 @@ impl RouteClass {
         (Self::Server, "server"),
         (Self::Other, "other"),
     ];
-
-    /// Returns the class of a request.
-    pub(crate) fn of(method: &Method, path: &str) -> Self {
-        let is_for_frames = path.starts_with("/v1/") && path.ends_with("/events");
-        match path {
-            "/v1/ws" | "/loom" => Self::Socket,
-            "/healthz" | "/readyz" | "/metrics" | "/openapi.json" => Self::Server,
-            _ if is_for_frames && method == Method::POST => Self::Write,
-            _ if is_for_frames => Self::Read,
-            _ if path.starts_with("/v1/") => Self::Resource,
-            _ if ["/api/", "/agent/", "/ag-ui/"].iter().any(|facade| path.starts_with(facade)) => {
-                Self::Facade
-            }
-            _ => Self::Other,
-        }
-    }
 }
 
 /// How frames reach a reader.
@@ -97,6 +80,19 @@ impl From<StreamFormat> for ReaderTransport {
     }
 }
 
+/// What a connection in a socket loop does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoopRole {
+    /// Sends small writes.
+    Writer,
+    /// Reads a stream at its end.
+    Reader,
+}
+
+impl LoopRole {
+    const ALL: [(Self, &'static str); 2] = [(Self::Writer, "writer"), (Self::Reader, "reader")];
+}
+
 /// Number of status codes that are counted: 100 to 599.
 const STATUSES: usize = 500;
 
@@ -107,6 +103,7 @@ pub(crate) struct Metrics {
     /// One row per class, one counter per status; zeros are not shown.
     requests: [Box<[AtomicU64]>; RouteClass::ALL.len()],
     readers: [AtomicU64; ReaderTransport::ALL.len()],
+    loop_connections: [AtomicU64; LoopRole::ALL.len()],
 }
 
 impl Default for Metrics {
@@ -116,6 +113,7 @@ impl Default for Metrics {
             started_at: SystemTime::now(),
             requests: std::array::from_fn(|_| (0..STATUSES).map(|_| AtomicU64::new(0)).collect()),
             readers: std::array::from_fn(|_| AtomicU64::new(0)),
+            loop_connections: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 }
@@ -127,6 +125,16 @@ impl Metrics {
         if let Some(count) = self.requests[class as usize].get(at) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts a connection that a socket loop has taken over.
+    pub(crate) fn add_loop_connection(&self, role: LoopRole) {
+        self.loop_connections[role as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection that has left its socket loop.
+    pub(crate) fn remove_loop_connection(&self, role: LoopRole) {
+        self.loop_connections[role as usize].fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts an open reader until the returned guard is dropped.
@@ -151,21 +159,6 @@ impl Drop for OpenReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_class_of_a_request_follows_from_method_and_path() {
-        for (method, path, class) in [
-            (Method::POST, "/v1/runs/r/events", RouteClass::Write),
-            (Method::GET, "/v1/threads/t/events", RouteClass::Read),
-            (Method::GET, "/v1/ws", RouteClass::Socket),
-            (Method::GET, "/v1/runs", RouteClass::Resource),
-            (Method::POST, "/ag-ui/a", RouteClass::Facade),
-            (Method::GET, "/metrics", RouteClass::Server),
-            (Method::GET, "/", RouteClass::Other),
-        ] {
-            assert_eq!(RouteClass::of(&method, path), class, "{method} {path}");
-        }
-    }
 
     #[test]
     fn every_class_and_framing_has_its_place() {

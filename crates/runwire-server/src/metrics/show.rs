@@ -11,10 +11,19 @@ use runwire_log::stats::COMMIT_TIME_BUCKETS;
 use runwire_log::{LogStats, NodeStats};
 
 use super::text::{MEDIA_TYPE, PrometheusText};
-use super::{Metrics, ReaderTransport, RouteClass};
+use super::{LoopRole, Metrics, ReaderTransport, RouteClass};
 use crate::{AppState, limits};
 
-/// Responds with all metrics. If the store does not answer, its families are left out and `runwire_store_up` is 0.
+/// Shows how the server stands, in the text format of Prometheus.
+///
+/// If the store does not answer, its families are left out and `runwire_store_up` is 0.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "getMetrics", tag = "server",
+    responses((
+        status = 200, body = String, content_type = "text/plain",
+        description = "The figures; `docs/operating.md` names them.",
+    )),
+)]
 pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &'static str); 2], String) {
     // Scrapers have short timeouts.
     let stats = tokio::time::timeout(limits::FIGURES_TIME, state.log.stats()).await;
@@ -66,6 +75,12 @@ impl Metrics {
         for (transport, transport_name) in ReaderTransport::ALL {
             let open = self.readers[transport as usize].load(Ordering::Relaxed);
             text.sample(name, &[("framing", transport_name)], open);
+        }
+        let name = "runwire_socket_loop_connections";
+        text.family(name, "gauge", "Connections that socket loops serve, by what they do.");
+        for (role, role_name) in LoopRole::ALL {
+            let connections = self.loop_connections[role as usize].load(Ordering::Relaxed);
+            text.sample(name, &[("role", role_name)], connections);
         }
     }
 }

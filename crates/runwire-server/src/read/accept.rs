@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use http::header::ACCEPT;
+use runwire_model::ErrorCode;
 
 use crate::feed::StreamFormat;
 use crate::problem::Problem;
@@ -52,7 +53,7 @@ pub(crate) fn response_format(headers: &HeaderMap, is_text: bool) -> Result<Resp
             MEDIA.iter().map(|(name, _)| *name).filter(|name| is_text || *name != "text/plain").collect();
         let detail =
             format!("none of `{}` can be written here; ask for {}", accept.join(", "), names.join(", "));
-        Problem::new("not_acceptable", detail).with("expected", names)
+        Problem::new(ErrorCode::NotAcceptable, detail).with("expected", names)
     };
     best.map(|(_, format)| format).ok_or_else(refused)
 }
@@ -77,8 +78,8 @@ mod tests {
             Ok(ResponseFormat::Stream(StreamFormat::Ndjson))
         );
         assert_eq!(of("text/plain", true), Ok(ResponseFormat::Stream(StreamFormat::Plain)));
-        assert_eq!(of("text/plain", false), Err("not_acceptable"));
-        assert_eq!(of("image/png", false), Err("not_acceptable"));
+        assert_eq!(of("text/plain", false), Err(ErrorCode::NotAcceptable));
+        assert_eq!(of("image/png", false), Err(ErrorCode::NotAcceptable));
         assert_eq!(
             response_format(&HeaderMap::new(), false).unwrap(),
             ResponseFormat::Stream(StreamFormat::Sse)

@@ -8,10 +8,8 @@ mod stream;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
@@ -23,15 +21,17 @@ pub(crate) use stream::{FrameRewriter, rewritten_stream, stream};
 use crate::AppState;
 use crate::feed::{FeedCursor, FeedReader, Next};
 use crate::ids::{RunParam, ThreadParam};
+use crate::openapi::FrameResponses;
+use crate::openapi::params::{AttachQuery, ReadQuery};
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<Arc<AppState>> {
-    Router::new()
-        .route("/v1/runs/{run}/events", get(read_run))
-        .route("/v1/threads/{thread}/events", get(read_thread))
-}
-
-async fn read_run(
+/// Reads a run's events in any dialect, live or replayed.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}/events", operation_id = "readRun", tag = "reading",
+    params(RunParam, ReadQuery, AttachQuery),
+    responses(FrameResponses, (status = 204, description = "The run has ended and nothing follows the cursor.")),
+)]
+pub(crate) async fn run(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
     parts: Parts,
@@ -41,7 +41,16 @@ async fn read_run(
     respond(state, params, reader).await
 }
 
-async fn read_thread(
+/// Reads a thread's events in any dialect, live or replayed.
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{thread}/events",
+    operation_id = "readThread",
+    tag = "reading",
+    params(ThreadParam, ReadQuery),
+    responses(FrameResponses)
+)]
+pub(crate) async fn thread(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
     parts: Parts,

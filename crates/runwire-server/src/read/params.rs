@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::request::Parts;
 use runwire_log::{LogError, ReadFormat, RunInfo, RunKey, ThreadKey};
+use runwire_model::ErrorCode;
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
 use super::accept::{self, ResponseFormat};
@@ -140,10 +141,14 @@ impl ReadParams {
         let first_seq = run.first_seq.unwrap_or(info.head + 1);
         let start = FeedCursor::after(first_seq - 1);
         if let (true, Some(form)) = (self.attach, self.form) {
-            let (encoder, snapshot) =
-                FeedEncoder::snapshot(state.log.clone(), feed_key, form, key.id.clone(), Some(first_seq))
-                    .await?;
-            return Ok(Some(FeedReader::new(feed, start, self.follow).attach(encoder, snapshot)));
+            let (log, id) = (state.log.clone(), key.id.clone());
+            let snapshot = FeedEncoder::snapshot(log, feed_key, form, id, Some(first_seq)).await?;
+            let reader = FeedReader::new(feed, start, self.follow);
+            return Ok(Some(match snapshot {
+                Some((encoder, snapshot)) => reader.attach(encoder, snapshot),
+                // Too much for one go: the same client reads the run from its start, in as few frames as that takes.
+                None => reader.compact(true),
+            }));
         }
         let at = after.unwrap_or(FeedCursor::START).max(start);
         if is_at_end(&run, at) {
@@ -171,7 +176,7 @@ impl ReadParams {
                 format!("runs of this thread lie side by side, and {} cannot tell them apart", form.dialect);
             let expected = Dialect::ALL.into_iter().filter(|known| known.names_its_run());
             let expected: Vec<_> = expected.map(Dialect::name).collect();
-            let problem = Problem::new("needs_run", detail).with("thread_id", &*key.id);
+            let problem = Problem::new(ErrorCode::NeedsRun, detail).with("thread_id", &*key.id);
             return Err(problem.with("expected", expected));
         }
         if self.attach {
@@ -203,7 +208,7 @@ impl ReadParams {
                      after the whole record: `{}`",
                     after.seq
                 );
-                Err(Problem::new("bad_cursor", detail))
+                Err(Problem::new(ErrorCode::BadCursor, detail))
             }
             Some(after) if after.seq > head => {
                 Err(LogError::CursorBeyondEnd { after: after.seq, head }.into())
@@ -229,7 +234,7 @@ pub(crate) fn cursor_of(place: &str, text: &str) -> Result<FeedCursor, Problem> 
         let shown: String = text.chars().take(64).collect();
         let detail =
             format!("`{shown}` is no cursor; one is `seq` or `seq-k`, as `id:` has it; `0` is the start, and `after=end` the end");
-        Problem::new("bad_cursor", detail).with("parameter", place)
+        Problem::new(ErrorCode::BadCursor, detail).with("parameter", place)
     })
 }
 
@@ -237,5 +242,5 @@ fn attach_not_offered(dialect: Dialect) -> Problem {
     let offered: Vec<_> =
         Dialect::ALL.into_iter().filter(|known| known.offers_attach()).map(Dialect::name).collect();
     let detail = format!("`attach` is not offered in {dialect}; it is in {}", offered.join(", "));
-    Problem::new("attach_not_offered", detail).with("expected", offered)
+    Problem::new(ErrorCode::AttachNotOffered, detail).with("expected", offered)
 }

@@ -6,6 +6,10 @@
 //! follows a run or thread, the connection is served here: with the same parameters, the same reader and the same
 //! frames, written to the socket as HTTP chunks.
 //!
+//! A task serves such a stream while it needs the store: it writes the head, and what the reader has missed. Once the reader
+//! has caught up, the socket goes to a loop that serves many of them (`socket_loop`), and comes back when the stream needs
+//! the store again, or has to end.
+//!
 //! Peeking does not consume the request, so anything unusual (a partial head, a body, a pipelined request, an error,
 //! a response that is no stream) stays on the socket for hyper. Only an unavailable store is reported here: the
 //! request has waited for it long enough.
@@ -15,6 +19,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -28,10 +33,11 @@ use crate::auth::tenant_of;
 use crate::facade::social_app;
 use crate::feed::{FeedReader, StreamFormat};
 use crate::ids::from_path_segment;
-use crate::metrics::RouteClass;
 use crate::problem::Problem;
+use crate::raw_response::write_problem;
 use crate::request_head::RequestHead;
-use crate::write::raw_http::write_problem;
+use crate::routes::{self, HttpRoute, RUN_EVENTS, SOCIAL_APP_EVENTS, THREAD_EVENTS};
+use crate::socket_loop::{CaughtUpStream, ReturnedStream};
 use crate::{AppState, hosts, limits};
 
 /// Upper bound for the bytes of a chunk's length line.
@@ -39,10 +45,22 @@ const LENGTH_BYTES: usize = 18;
 
 /// A response that is written directly to the socket.
 pub(crate) struct RawStream {
+    /// The rest of a chunk that a socket loop has begun.
+    rest: Bytes,
     /// Bytes to write before the next frames: first the response head, then the length of each chunk.
     unsent: Vec<u8>,
     /// The stream; none for an error response, which is all in `unsent`.
     body: Option<StreamBody>,
+    /// The tenant that it belongs to.
+    owner: Arc<str>,
+}
+
+/// What becomes of a stream when its task ends.
+pub(crate) enum StreamOutcome {
+    /// It is over.
+    Over,
+    /// A socket loop continues.
+    CaughtUp(TcpStream, CaughtUpStream),
 }
 
 /// Waits for the first bytes of a connection and leaves them on the socket; empty if it was closed.
@@ -67,25 +85,28 @@ pub(crate) async fn open(
     if hosts::check(&state.config.allowed_hosts, local, named).is_err() {
         return Ok(None);
     }
-    let reader = match reader_for(state, &request).await {
+    let Some(route) = routes::find(&request.method, request.uri.path()) else { return Ok(None) };
+    let reader = match reader_for(state, route, &request).await {
         Ok(Some(reader)) => Ok(reader),
         Err(problem) if problem.is_outage() => Err(problem),
         Ok(None) | Err(_) => return Ok(None),
     };
     consume(socket, &mut peeked).await?;
-    let class = RouteClass::of(&request.method, request.uri.path());
-    state.metrics.count_request(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
-    Ok(Some(match reader {
+    let status = reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
+    state.metrics.count_request(route.class, status);
+    let owner = tenant_of(&request.headers);
+    let (unsent, body) = match reader {
         Ok(reader) => {
             let body = StreamBody::new(state, StreamFormat::Sse, reader);
-            RawStream { unsent: head(body.start_header()), body: Some(body) }
+            (head(body.start_header()), Some(body))
         }
         Err(problem) => {
             let mut unsent = Vec::new();
-            write_problem(&mut unsent, problem, "connection: close\r\n").await?;
-            RawStream { unsent, body: None }
+            write_problem(&mut unsent, problem, "connection: close\r\n");
+            (unsent, None)
         }
-    }))
+    };
+    Ok(Some(RawStream { rest: Bytes::new(), unsent, body, owner }))
 }
 
 /// Parses a request that is complete, not pipelined, without a body, and needs nothing of hyper.
@@ -105,27 +126,28 @@ fn request_in(bytes: &[u8]) -> Option<Parts> {
 
 /// Creates the reader of a request; none if the response is not a stream. Errors are left to hyper, too: the router
 /// gets to them again.
-async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<FeedReader>, Problem> {
-    let Some(path) = request.uri.path().strip_suffix("/events") else { return Ok(None) };
-    let named = |prefix| path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'));
-    let tenant = tenant_of(&request.headers);
-    if let Some(run) = named("/v1/runs/") {
-        let params = ReadParams::of_request(request)?;
-        let key = RunKey { tenant, id: from_path_segment("run", run)? };
-        let reader = if follows(&params) { params.read_run(state, &key).await? } else { None };
-        return Ok(reader.map(|reader| reader.limit(params.limit)));
-    }
-    let (params, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
-        (Some(thread), _) => (ReadParams::of_request(request)?, thread),
-        (None, Some(thread)) => (social_app::events_params(state, request)?, thread),
-        (None, None) => return Ok(None),
+async fn reader_for(
+    state: &Arc<AppState>,
+    route: &HttpRoute,
+    request: &Parts,
+) -> Result<Option<FeedReader>, Problem> {
+    let params = match route.path {
+        RUN_EVENTS | THREAD_EVENTS => ReadParams::of_request(request)?,
+        SOCIAL_APP_EVENTS => social_app::events_params(state, request)?,
+        _ => return Ok(None),
     };
     if !follows(&params) {
         return Ok(None);
     }
-    let key = ThreadKey { tenant, id: from_path_segment("thread", thread)? };
-    let reader = params.read_thread(state, &key).await?;
-    Ok(Some(reader.limit(params.limit)))
+    let (tenant, id) = (tenant_of(&request.headers), route.parameter(request.uri.path()));
+    let reader = match route.path {
+        RUN_EVENTS => params.read_run(state, &RunKey { tenant, id: from_path_segment("run", id)? }).await?,
+        _ => {
+            let key = ThreadKey { tenant, id: from_path_segment("thread", id)? };
+            Some(params.read_thread(state, &key).await?)
+        }
+    };
+    Ok(reader.map(|reader| reader.limit(params.limit)))
 }
 
 /// Returns true if the response is a stream that follows. One that ends by itself would gain nothing here, and would
@@ -167,27 +189,41 @@ fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
 }
 
 impl RawStream {
-    /// Writes the stream until it ends or the client disconnects.
-    pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<()> {
-        let Some(body) = &mut self.body else {
-            // Boxed because it is rare: inline it would add to the size of every idle reader.
-            Box::pin(write_all(&socket, [&self.unsent, b"", b""])).await?;
-            return SockRef::from(&socket).shutdown(Shutdown::Write);
-        };
-        loop {
+    /// Continues a stream that a socket loop has given up.
+    pub(crate) fn resume(state: &AppState, ReturnedStream { stream, unsent }: ReturnedStream) -> Self {
+        let owner = stream.owner.clone();
+        let body = Some(StreamBody::resume(state, stream));
+        Self { rest: unsent, unsent: Vec::new(), body, owner }
+    }
+
+    /// Writes the stream until it ends, the client disconnects, or a socket loop can continue.
+    pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<StreamOutcome> {
+        let rest = std::mem::take(&mut self.rest);
+        write_all(&socket, [&rest, b"", b""]).await?;
+        drop(rest);
+        while let Some(body) = &mut self.body {
             let frames = tokio::select! {
                 biased;
                 frames = body.next() => frames,
-                () = client_leaves(&socket) => return Ok(()),
+                () = client_leaves(&socket) => return Ok(StreamOutcome::Over),
             };
-            let Some(frames) = frames else { break };
+            let Some(frames) = frames else {
+                self.unsent.extend_from_slice(b"0\r\n\r\n");
+                break;
+            };
             write!(self.unsent, "{:X}\r\n", frames.len())?;
             write_all(&socket, [&self.unsent, &frames, b"\r\n"]).await?;
             self.unsent.clear();
             self.unsent.shrink_to(LENGTH_BYTES);
+            if let Some(position) = body.caught_up_position()
+                && let Some(body) = self.body.take()
+            {
+                return Ok(StreamOutcome::CaughtUp(socket, body.into_caught_up(position, self.owner)));
+            }
         }
-        write_all(&socket, [&self.unsent, b"0\r\n\r\n", b""]).await?;
-        SockRef::from(&socket).shutdown(Shutdown::Write)
+        write_all(&socket, [&self.unsent, b"", b""]).await?;
+        SockRef::from(&socket).shutdown(Shutdown::Write)?;
+        Ok(StreamOutcome::Over)
     }
 }
 

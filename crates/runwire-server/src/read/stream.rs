@@ -14,8 +14,9 @@ use runwire_log::LogError;
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
-use crate::feed::{FeedCursor, FeedReader, Next, Segment, StreamFormat};
+use crate::feed::{FeedCursor, FeedPosition, FeedReader, Next, Segment, StreamFormat};
 use crate::metrics::OpenReader;
+use crate::socket_loop::CaughtUpStream;
 use crate::{AppState, limits};
 
 /// Response header with the start cursor of a stream that was requested with `after=end`.
@@ -82,7 +83,7 @@ pub(super) struct StreamBody {
     sent_cursor: FeedCursor,
     ended: bool,
     /// Keeps the reader counted in the metrics.
-    _open: OpenReader,
+    open: OpenReader,
     rewriter: Option<FrameRewriter>,
 }
 
@@ -93,7 +94,33 @@ impl StreamBody {
         // A start cursor that the client does not know yet counts as unsent.
         let sent_cursor = if reader.start_to_announce().is_some() { FeedCursor::START } else { reader.at() };
         let reader = reader.wait_out_outages();
-        Self { reader, format, shutdown, keep_alive, sent_cursor, ended: false, _open: open, rewriter: None }
+        Self { reader, format, shutdown, keep_alive, sent_cursor, ended: false, open, rewriter: None }
+    }
+
+    /// Continues a stream that a socket loop has served.
+    pub(super) fn resume(state: &AppState, stream: CaughtUpStream) -> Self {
+        let CaughtUpStream { position, sent, open, .. } = stream;
+        Self {
+            reader: FeedReader::resume(position).wait_out_outages(),
+            format: StreamFormat::Sse,
+            shutdown: state.shutdown.clone(),
+            keep_alive: state.config.keep_alive,
+            sent_cursor: FeedCursor::after(sent),
+            ended: false,
+            open,
+            rewriter: None,
+        }
+    }
+
+    /// Returns where a socket loop can continue: nothing comes any more but what the feed has for all of its readers.
+    pub(super) fn caught_up_position(&self) -> Option<FeedPosition> {
+        let is_plain = self.format == StreamFormat::Sse && self.rewriter.is_none() && !self.ended;
+        is_plain.then(|| self.reader.caught_up_position()).flatten()
+    }
+
+    /// Returns what a socket loop continues with.
+    pub(super) fn into_caught_up(self, position: FeedPosition, owner: Arc<str>) -> CaughtUpStream {
+        CaughtUpStream { position, sent: self.sent_cursor.seq, owner, open: self.open }
     }
 
     /// Returns the header with the start cursor, if the client does not know it.
@@ -160,8 +187,7 @@ impl StreamBody {
     /// Returns a keep-alive with the current cursor, which moves even while the dialect emits no frame.
     fn keep_alive_bytes(&mut self) -> Option<Bytes> {
         match self.format {
-            // social-app's document allows only the comment (§2).
-            StreamFormat::Sse if self.reader.dialect() == Some(Dialect::SocialApp) => {
+            StreamFormat::Sse if self.reader.dialect().is_some_and(Dialect::has_bare_keep_alive) => {
                 Some(Bytes::from_static(b": keep-alive\n\n"))
             }
             StreamFormat::Sse => {

@@ -6,39 +6,51 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use http::StatusCode;
 use runwire_log::{Created, LogError, NewRun, RunInfo, RunKey};
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::RunStarted;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::runs::RunView;
 use crate::AppState;
-use crate::agents::{AgentKind, start_in};
-use crate::demo::{self, LocalizedText};
 use crate::ids::{self, RunParam};
 use crate::json_body::JsonBody;
+use crate::openapi::schemas::{AgentKindSchema, IdSchema};
 use crate::problem::Problem;
 use crate::query::Query;
+use runwire_agents::demo::{self, LocalizedText};
+use runwire_agents::{AgentKind, start_in};
 
 /// The agents of the server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentList {
     agents: Vec<AgentView>,
 }
 
-/// The JSON of an agent, without its URL or command, which are for the operator only.
-#[derive(Debug, Serialize)]
+// Without its URL or command, which are for the operator only.
+/// An agent that the server starts.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Agent)]
 struct AgentView {
     name: String,
+    #[schema(inline, value_type = AgentKindSchema)]
     kind: &'static str,
+    #[schema(value_type = String)]
     dialect: Dialect,
-    /// Whether it is the agent of requests that name none.
+    /// Whether it is the agent of requests to façades that name none.
     default: bool,
+    #[schema(required)]
     title: Option<LocalizedTextView>,
+    #[schema(required)]
     description: Option<LocalizedTextView>,
+    /// What it can be asked, to try it.
     examples: Vec<LocalizedTextView>,
 }
 
-#[derive(Debug, Serialize)]
+/// The same words in two languages.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Words)]
 struct LocalizedTextView {
     en: &'static str,
     zh: &'static str,
@@ -50,13 +62,17 @@ impl From<LocalizedText> for LocalizedTextView {
     }
 }
 
-/// Lists the agents.
+/// Lists the agents that the server starts.
+#[utoipa::path(
+    get, path = "/v1/agents", operation_id = "listAgents", tag = "agents",
+    responses((status = 200, description = "The agents, in the order of the configuration.", body = AgentList)),
+)]
 pub(crate) async fn list(
     State(state): State<Arc<AppState>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<AgentList>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let view = |agent: &crate::agents::Agent| {
+    let view = |agent: &runwire_agents::Agent| {
         let demo = match &agent.kind {
             AgentKind::Demo(agent) => demo::agents().iter().find(|demo| demo.name == agent.script),
             AgentKind::Http(_) | AgentKind::Exec(_) => None,
@@ -75,13 +91,26 @@ pub(crate) async fn list(
 }
 
 /// The body of a retry.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetryRequest {
+    /// The id of the new run; without one it is minted.
+    #[schema(value_type = Option<IdSchema>)]
     run_id: Option<String>,
 }
 
-/// Retries a run: starts its agent with the same input, as a new run of the same thread.
+/// Runs the agent of a run again.
+///
+/// The same agent, on the same message and input, as a new run of the same thread.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/retry", operation_id = "retryRun", tag = "agents",
+    params(RunParam),
+    request_body = inline(Option<RetryRequest>),
+    responses(
+        (status = 201, description = "The new run.", body = RunView),
+        (status = 200, description = "It was created before, in the same words.", body = RunView),
+    ),
+)]
 pub(crate) async fn retry(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
@@ -104,10 +133,10 @@ pub(crate) async fn retry_run(
     let info = state.log.run(run).await?;
     let Some(agent) = info.agent.clone() else {
         let detail = format!("the run `{}` names no agent that could be started again", run.id);
-        return Err(Problem::new("no_agent", detail).with("run_id", &*run.id));
+        return Err(Problem::new(ErrorCode::NoAgent, detail).with("run_id", &*run.id));
     };
     if !state.agents.exists(&agent) {
-        return Err(state.agents.unknown_agent(&agent));
+        return Err(Problem::unknown_agent(&state.agents, &agent));
     }
     if !info.status.is_closed() {
         return Err(LogError::RunOpen(run.id.to_string()).into());
@@ -124,7 +153,7 @@ pub(crate) async fn retry_run(
         input: started.input,
         ..NewRun::default()
     };
-    state.agents.create(run_again).await
+    Ok(state.agents.create(run_again).await?)
 }
 
 /// Returns the `run.started` event of an ended run, which holds its input.
@@ -140,6 +169,6 @@ async fn started_event(state: &AppState, run: &RunKey, info: &RunInfo) -> Result
     let bodies = stored.into_iter().flat_map(|stored| &stored.record.entries).map(|entry| &entry.event.body);
     start_in(bodies).cloned().ok_or_else(|| {
         tracing::error!(run = &*run.id, "a closed run has no start");
-        Problem::new("internal", "what the run was given is not stored")
+        Problem::new(ErrorCode::Internal, "what the run was given is not stored")
     })
 }

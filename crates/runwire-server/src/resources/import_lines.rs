@@ -1,5 +1,7 @@
 //! Splits the body of an import into lines, limited in length.
 
+use runwire_model::ErrorCode;
+
 use crate::limits;
 use crate::problem::Problem;
 
@@ -22,6 +24,11 @@ impl ImportLines {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Returns the bytes that were not returned as lines.
+    pub(crate) fn buffered(&self) -> usize {
+        self.bytes.len() - self.from
+    }
+
     /// Marks the end of the body: remaining bytes are a line, too.
     pub(crate) fn finish(&mut self) {
         self.ended = true;
@@ -39,7 +46,7 @@ impl ImportLines {
             };
             if length > limits::RECORD_LINE_BYTES {
                 let detail = format!("the line has more than {} bytes", limits::RECORD_LINE_BYTES);
-                return Err(Problem::new("bad_record", detail).with("line", self.number + 1));
+                return Err(Problem::new(ErrorCode::BadRecord, detail).with("line", self.number + 1));
             }
             if taken == 0 {
                 self.scanned = length;

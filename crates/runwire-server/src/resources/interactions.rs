@@ -7,69 +7,94 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
 use runwire_log::{Answer, InboxCursor, Interaction, InteractionQuery, Resolution};
-use runwire_model::Timestamp;
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested};
+use runwire_model::{ErrorCode, Timestamp};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::etag;
 use crate::auth::tenant_of;
 use crate::ids::{InteractionParam, RunParam, path_segment};
 use crate::interactions::{self, decisions};
 use crate::json_body::JsonBody;
+use crate::openapi::NotModified;
+use crate::openapi::params::{IfNoneMatch, InboxQuery, ListLimit};
+use crate::openapi::schemas::{DecisionSchema, HumanDecisionSchema, InteractionKindSchema};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, limits};
 
-/// The JSON of an interaction.
-#[derive(Debug, Serialize)]
+/// A question to a person: a form or an approval.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Interaction)]
 pub(crate) struct InteractionView {
     interaction_id: String,
     run_id: String,
     thread_id: String,
+    #[schema(required)]
     agent: Option<String>,
+    #[schema(inline, value_type = InteractionKindSchema)]
     kind: InteractionKind,
+    /// `open`, or the decision.
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    /// The JSON Schema that `values` must fit.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     schema: Option<runwire_model::Json>,
+    /// Texts of the form.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     ui: Option<runwire_model::Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
+    /// The tool that is to be called.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// What the tool would be given.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     arguments: Option<runwire_model::Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[schema(format = DateTime)]
     asked_at: String,
+    #[schema(required, format = DateTime)]
     expires_at: Option<String>,
+    #[schema(required)]
     answer: Option<AnswerView>,
-    /// How to answer it, while it is open.
+    /// How to answer, while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
     answer_with: Option<AnswerWith>,
 }
 
-/// The JSON of an answer.
-#[derive(Debug, Serialize)]
+/// The answer to a question.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Answer)]
 pub(crate) struct AnswerView {
+    #[schema(value_type = DecisionSchema)]
     decision: Decision,
+    /// What was filled in.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     values: Option<runwire_model::Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
+    #[schema(format = DateTime)]
     at: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct AnswerWith {
     method: &'static str,
     path: String,
+    #[schema(value_type = Vec<DecisionSchema>)]
     decisions: &'static [Decision],
 }
 
@@ -136,14 +161,26 @@ impl From<Interaction> for InteractionView {
 }
 
 /// A page of the inbox, newest first.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InteractionList {
     interactions: Vec<InteractionView>,
-    /// Cursor of the next page, as `before`.
+    /// Where to go on, as `before`.
+    #[schema(required)]
     next: Option<String>,
 }
 
-/// Lists the open interactions.
+/// Lists the questions that wait for a person, newest first.
+#[utoipa::path(
+    get, path = "/v1/interactions", operation_id = "listInteractions", tag = "interactions",
+    params(InboxQuery, ListLimit, IfNoneMatch),
+    responses(
+        (
+            status = 200, body = InteractionList,
+            description = "A page of the inbox; it has fewer questions than asked for where they are large.",
+        ),
+        NotModified,
+    ),
+)]
 pub(crate) async fn list(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
@@ -180,7 +217,12 @@ fn parse_inbox_position(text: &str) -> Result<InboxCursor, Problem> {
     position.ok_or_else(|| Problem::bad_query("before", "`before` is the `next` of another page"))
 }
 
-/// Shows an interaction, open or settled.
+/// Shows a question, open or not.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}/interactions/{interaction}", operation_id = "getInteraction", tag = "interactions",
+    params(RunParam, InteractionParam),
+    responses((status = 200, description = "The question, with its answer if it has one.", body = InteractionView)),
+)]
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
@@ -192,10 +234,14 @@ pub(crate) async fn show(
 }
 
 /// The body of an answer.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = NewAnswer)]
 pub(crate) struct PostedAnswer {
+    #[schema(inline, required, value_type = HumanDecisionSchema)]
     pub(crate) decision: Option<String>,
+    /// What is filled in; it must fit the question's schema.
+    #[schema(value_type = Value)]
     pub(crate) values: Option<runwire_model::Json>,
     pub(crate) reason: Option<String>,
 }
@@ -207,7 +253,7 @@ impl PostedAnswer {
         let Some(decision) = Decision::from_word(&word) else {
             let words: Vec<_> = HUMAN_DECISIONS.iter().map(|decision| decision.as_str()).collect();
             let detail = format!("`decision` is one of {}", words.join(", "));
-            return Err(Problem::new("invalid_answer", detail)
+            return Err(Problem::new(ErrorCode::InvalidAnswer, detail)
                 .with("field", "decision")
                 .with("expected", words));
         };
@@ -223,10 +269,22 @@ impl PostedAnswer {
 }
 
 /// The decisions that people can make.
-const HUMAN_DECISIONS: [Decision; 4] =
+pub(crate) const HUMAN_DECISIONS: [Decision; 4] =
     [Decision::Submitted, Decision::Approved, Decision::Rejected, Decision::Cancelled];
 
-/// Answers an interaction; idempotent for the same answer.
+/// Answers a form or an approval.
+///
+/// The first valid answer wins. The same one again is told as it is; another is 409 `interaction_closed` with the one that
+/// won. One that does not fit is 422 `invalid_answer` and changes nothing.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/interactions/{interaction}", operation_id = "answerInteraction", tag = "interactions",
+    params(RunParam, InteractionParam),
+    request_body = PostedAnswer,
+    responses((
+        status = 200, body = InteractionView,
+        description = "The question with its answer, which is durable and in the run's log.",
+    )),
+)]
 pub(crate) async fn answer(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,

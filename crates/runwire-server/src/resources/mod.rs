@@ -13,11 +13,26 @@ pub(crate) mod transfer;
 pub(crate) mod webhooks;
 
 use axum::Json;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-/// Responds to the liveness probe.
-pub(crate) async fn healthz() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+use crate::openapi::schemas::LivenessSchema;
+
+/// The response to the liveness probe.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Ok)]
+pub(crate) struct Liveness {
+    #[schema(inline, value_type = LivenessSchema)]
+    status: &'static str,
+}
+
+/// Confirms that the server lives.
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "getHealth", tag = "server",
+    responses((status = 200, description = "It lives.", body = Liveness)),
+)]
+pub(crate) async fn healthz() -> Json<Liveness> {
+    Json(Liveness { status: "ok" })
 }
 
 /// Truncates a list to a page; returns the cursor of the next page if there was one more item.

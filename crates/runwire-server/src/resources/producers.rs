@@ -10,10 +10,16 @@ use runwire_log::{LogError, ProducerInfo, ThreadKey};
 use crate::AppState;
 use crate::auth::tenant_of;
 use crate::ids::{ProducerParam, RunParam, ThreadParam};
+use crate::openapi::schemas::ProducerSchema;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// Shows a producer that writes to a thread.
+/// Shows how far a producer of a thread is.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/producers/{producer}", operation_id = "getProducerOfThread", tag = "writing",
+    params(ThreadParam, ProducerParam),
+    responses((status = 200, description = "Where it must go on; zeros if it never wrote.", body = ProducerSchema)),
+)]
 pub(crate) async fn show_of_thread(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
@@ -25,7 +31,12 @@ pub(crate) async fn show_of_thread(
     Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
 }
 
-/// Shows a producer whose frames name their threads.
+/// Shows how far a producer of several sessions is.
+#[utoipa::path(
+    get, path = "/v1/producers/{producer}", operation_id = "getProducerOfSessions", tag = "writing",
+    params(ProducerParam),
+    responses((status = 200, description = "Where it must go on; zeros if it never wrote.", body = ProducerSchema)),
+)]
 pub(crate) async fn show_of_tenant(
     State(state): State<Arc<AppState>>,
     ProducerParam(producer): ProducerParam,
@@ -41,7 +52,12 @@ pub(crate) async fn show_of_tenant(
     Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
 }
 
-/// Shows a producer of a run.
+/// Shows how far a producer is.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}/producers/{producer}", operation_id = "getProducer", tag = "writing",
+    params(RunParam, ProducerParam),
+    responses((status = 200, description = "Where it must go on; zeros if it never wrote.", body = ProducerSchema)),
+)]
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,

@@ -6,16 +6,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::Json;
 use axum::extract::State;
 use runwire_log::{Dependency, Health, Outage};
-use runwire_model::Timestamp;
+use runwire_model::{ErrorCode, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::AppState;
+use crate::openapi::schemas::ReadinessSchema;
 use crate::problem::{Problem, log_store_failure};
 
-/// Responds to the readiness probe: ready if the store can be read and written. A missing tail only makes reads slower.
+/// Shows whether the store can be read and written.
+///
+/// 503 `store_unavailable` names what is away, with the same members as the answer; 503 `shutting_down` while the server
+/// stops. A tail that is away leaves a server ready: events of other nodes arrive later.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "getReadiness", tag = "server",
+    responses((status = 200, description = "It can.", body = ReadinessSchema)),
+)]
 pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Value>, Problem> {
     if *state.shutdown.borrow() {
-        return Err(Problem::new("shutting_down", "the server is stopping"));
+        return Err(Problem::new(ErrorCode::ShuttingDown, "the server is stopping"));
     }
     let Health { store, tail } = state.log.health().await;
     let tail_shown = tail.as_ref().map(|tail| shown(tail, |outage| &outage.reason));
@@ -23,7 +31,7 @@ pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Va
     let store_shown = shown(&store, |_| "the server's log says why");
     if let Some(outage) = store.outage {
         log_store_failure(&outage.reason);
-        let problem = Problem::new("store_unavailable", format!("{} is away", store.kind));
+        let problem = Problem::new(ErrorCode::StoreUnavailable, format!("{} is away", store.kind));
         return Err(problem.with("ready", false).with("store", store_shown).with_some("tail", tail_shown));
     }
     let mut members = Map::from_iter([("ready".to_owned(), json!(true)), ("store".to_owned(), store_shown)]);

@@ -7,45 +7,62 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use runwire_log::{Cancel, InteractionInfo, NewRun, RunError, RunInfo, RunQuery, Warnings};
-use runwire_model::Timestamp;
 use runwire_model::event::InteractionKind;
 use runwire_model::run::Status;
+use runwire_model::{ErrorCode, Timestamp};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{etag, page_of};
 use crate::auth::tenant_of;
 use crate::ids::{self, RunParam};
 use crate::json_body::JsonBody;
+use crate::openapi::NotModified;
+use crate::openapi::params::{Before, IfNoneMatch, ListLimit, RunListQuery};
+use crate::openapi::schemas::{InteractionKindSchema, RunErrorSchema, StatusSchema, WarningsSchema};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, limits};
 
-/// The JSON of a run.
-#[derive(Debug, Serialize)]
+/// A run, as responses show it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
 pub(crate) struct RunView {
     run_id: String,
     thread_id: String,
+    #[schema(required)]
     agent: Option<String>,
+    /// What the person asked, the beginning of a very long text.
+    #[schema(required)]
     message: Option<String>,
+    #[schema(value_type = StatusSchema)]
     status: Status,
+    #[schema(format = DateTime)]
     created_at: String,
+    #[schema(required, format = DateTime)]
     started_at: Option<String>,
+    #[schema(required, format = DateTime)]
     ended_at: Option<String>,
+    /// The last `seq`; `0` if nothing was written.
     cursor: String,
+    #[schema(inline)]
     counts: Counts,
+    #[schema(inline, required)]
     usage: Option<Usage>,
+    #[schema(inline)]
     interactions: Vec<InteractionSummary>,
+    #[schema(inline, required, value_type = Option<RunErrorSchema>)]
     error: Option<RunError>,
-    /// Violations of the dialect's document in its frames.
     #[serde(skip_serializing_if = "Warnings::is_empty")]
+    #[schema(value_type = Option<WarningsSchema>)]
     warnings: Warnings,
     cancel_requested: bool,
-    /// Hint at a probable mistake in the request that created it.
+    /// Only in the answer to a new run: its `agent` is the name of none, and close to that of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Counts {
     records: u64,
     events: u64,
@@ -54,19 +71,22 @@ struct Counts {
     steps: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Usage {
     prompt_tokens: u64,
     completion_tokens: u64,
     total_tokens: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct InteractionSummary {
     interaction_id: String,
+    #[schema(inline, value_type = InteractionKindSchema)]
     kind: InteractionKind,
     status: String,
+    #[schema(required)]
     title: Option<String>,
+    #[schema(required, format = DateTime)]
     expires_at: Option<String>,
 }
 
@@ -128,14 +148,18 @@ impl RunView {
 }
 
 /// The body of a new run.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = NewRun)]
 pub(crate) struct CreateRunRequest {
     thread_id: Option<String>,
     run_id: Option<String>,
     agent: Option<String>,
     message: Option<String>,
+    /// The id of the message, where the caller has given it one. It must be new in the thread; without it, one is made.
     message_id: Option<String>,
+    /// Any JSON, at most 1 MiB.
+    #[schema(value_type = Value)]
     input: Option<runwire_model::Json>,
 }
 
@@ -155,13 +179,24 @@ pub(crate) fn check(run: &NewRun) -> Result<(), Problem> {
     for (name, bytes) in [("message", message), ("input", input)] {
         if bytes > limits::INPUT_BYTES {
             let detail = format!("`{name}` has {bytes} bytes, and {} are allowed", limits::INPUT_BYTES);
-            return Err(Problem::new("too_large", detail).with("field", name));
+            return Err(Problem::new(ErrorCode::TooLarge, detail).with("field", name));
         }
     }
     Ok(())
 }
 
-/// Creates a run; idempotent for the same request.
+/// Creates a run, and starts its agent.
+///
+/// The same words again give the same run. An `agent` that the server has (`GET /v1/agents`) is started on it; any other
+/// name is a label of a run that somebody else writes.
+#[utoipa::path(
+    post, path = "/v1/runs", operation_id = "createRun", tag = "runs",
+    request_body = Option<CreateRunRequest>,
+    responses(
+        (status = 201, description = "The run is new.", body = RunView),
+        (status = 200, description = "It was created before, in the same words.", body = RunView),
+    ),
+)]
 pub(crate) async fn create(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
@@ -191,14 +226,23 @@ fn misspelt_agent_hint(state: &AppState, name: &str) -> Option<String> {
 }
 
 /// A page of runs, newest first.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunList {
     runs: Vec<RunView>,
-    /// Cursor of the next page, as `before`.
+    /// Where to go on, as `before`.
+    #[schema(required)]
     next: Option<String>,
 }
 
-/// Lists runs.
+/// Lists runs, newest first.
+#[utoipa::path(
+    get, path = "/v1/runs", operation_id = "listRuns", tag = "runs",
+    params(RunListQuery, Before, ListLimit, IfNoneMatch),
+    responses(
+        (status = 200, description = "A page of runs.", body = RunList),
+        NotModified,
+    ),
+)]
 pub(crate) async fn list(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
@@ -245,6 +289,11 @@ fn statuses_of(names: Option<&str>) -> Result<Vec<Status>, Problem> {
 }
 
 /// Shows a run.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}", operation_id = "getRun", tag = "runs",
+    params(RunParam),
+    responses((status = 200, description = "The run.", body = RunView)),
+)]
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
@@ -255,13 +304,20 @@ pub(crate) async fn show(
 }
 
 /// The response to a heartbeat.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Beat)]
 pub(crate) struct HeartbeatResponse {
+    #[schema(value_type = StatusSchema)]
     status: Status,
     cancel_requested: bool,
 }
 
-/// Renews a run's lease.
+/// Renews a run's lease, and tells whether it shall stop.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/heartbeat", operation_id = "heartbeat", tag = "runs",
+    params(RunParam),
+    responses((status = 200, description = "The lease is renewed.", body = HeartbeatResponse)),
+)]
 pub(crate) async fn heartbeat(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
@@ -273,13 +329,19 @@ pub(crate) async fn heartbeat(
 }
 
 /// The body of a cancel request.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CancelRequest {
     reason: Option<String>,
 }
 
-/// Requests a run to be cancelled; a closed run is left as it is.
+/// Asks a run to stop.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/cancel", operation_id = "cancelRun", tag = "runs",
+    params(RunParam),
+    request_body = inline(Option<CancelRequest>),
+    responses((status = 200, description = "The run as it is now; a closed one as it ended.", body = RunView)),
+)]
 pub(crate) async fn cancel(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
@@ -289,7 +351,7 @@ pub(crate) async fn cancel(
     Query::parse(query.as_deref()).finish()?;
     if request.reason.as_deref().is_some_and(|reason| reason.len() > limits::REASON_BYTES) {
         let detail = format!("`reason` has more than {} bytes", limits::REASON_BYTES);
-        return Err(Problem::new("too_large", detail).with("field", "reason"));
+        return Err(Problem::new(ErrorCode::TooLarge, detail).with("field", "reason"));
     }
     let cancel = Cancel { reason: request.reason, by: None };
     Ok(Json(state.log.cancel(&run, cancel).await?.run.into()))

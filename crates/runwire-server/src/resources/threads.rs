@@ -9,35 +9,50 @@ use http::{HeaderMap, StatusCode};
 use runwire_log::{LatestRun, NewThread, ThreadInfo};
 use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{etag, page_of};
 use crate::auth::tenant_of;
 use crate::ids::{self, ThreadParam};
 use crate::json_body::JsonBody;
+use crate::openapi::NotModified;
+use crate::openapi::params::{Before, ForceQuery, IfNoneMatch, ListLimit};
+use crate::openapi::schemas::StatusSchema;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, limits};
 
-/// The JSON of a thread.
-#[derive(Debug, Serialize)]
+/// A thread, as responses show it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Thread)]
 pub(crate) struct ThreadView {
     thread_id: String,
     parallel: bool,
+    #[schema(format = DateTime)]
     created_at: String,
     cursor: String,
     oldest: u64,
     open_runs: Vec<String>,
     runs: u64,
+    /// What the person asked first, the beginning of a very long text.
+    #[schema(required)]
     title: Option<String>,
+    /// The run that began last.
+    #[schema(required)]
     latest: Option<LatestView>,
 }
 
 /// The thread's latest run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LatestRun)]
 struct LatestView {
     run_id: String,
+    #[schema(required)]
     agent: Option<String>,
+    #[schema(value_type = StatusSchema)]
     status: Status,
+    /// When it began, or ended.
+    #[schema(format = DateTime)]
     at: String,
 }
 
@@ -64,14 +79,24 @@ impl From<ThreadInfo> for ThreadView {
 }
 
 /// The body of a new thread.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(as = NewThread)]
 pub(crate) struct CreateThreadRequest {
     thread_id: Option<String>,
+    /// Whether several runs may be open at once.
     parallel: bool,
 }
 
-/// Creates a thread; idempotent for the same request.
+/// Creates a thread.
+#[utoipa::path(
+    post, path = "/v1/threads", operation_id = "createThread", tag = "threads",
+    request_body = Option<CreateThreadRequest>,
+    responses(
+        (status = 201, description = "The thread is new.", body = ThreadView),
+        (status = 200, description = "It was created before, in the same words.", body = ThreadView),
+    ),
+)]
 pub(crate) async fn create(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
@@ -86,14 +111,23 @@ pub(crate) async fn create(
 }
 
 /// A page of threads, newest first.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ThreadList {
     threads: Vec<ThreadView>,
-    /// Cursor of the next page, as `before`.
+    /// Where to go on, as `before`.
+    #[schema(required)]
     next: Option<String>,
 }
 
-/// Lists threads.
+/// Lists threads, newest first.
+#[utoipa::path(
+    get, path = "/v1/threads", operation_id = "listThreads", tag = "threads",
+    params(Before, ListLimit, IfNoneMatch),
+    responses(
+        (status = 200, description = "A page of threads.", body = ThreadList),
+        NotModified,
+    ),
+)]
 pub(crate) async fn list(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
@@ -113,6 +147,11 @@ pub(crate) async fn list(
 }
 
 /// Shows a thread.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}", operation_id = "getThread", tag = "threads",
+    params(ThreadParam),
+    responses((status = 200, description = "The thread.", body = ThreadView)),
+)]
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
@@ -122,7 +161,12 @@ pub(crate) async fn show(
     Ok(Json(state.log.thread(&thread).await?.into()))
 }
 
-/// Deletes a thread with all of its runs.
+/// Deletes a thread and everything of it.
+#[utoipa::path(
+    delete, path = "/v1/threads/{thread}", operation_id = "deleteThread", tag = "threads",
+    params(ThreadParam, ForceQuery),
+    responses((status = 204, description = "It is gone; its id stays used up.")),
+)]
 pub(crate) async fn remove(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,

@@ -13,21 +13,32 @@ use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http_body_util::BodyExt;
 use runwire_log::transfer::{NumberedItem, line};
-use runwire_log::{
-    ExportPage, ExportRequest, ImportFault, ImportProblem, Imported, LogError, ThreadKey, TransferItem,
-};
+use runwire_log::{ExportPage, ExportRequest, Imported, LogError, ThreadKey, TransferItem};
+use runwire_model::ErrorCode;
 use runwire_model::framing::Framing;
 use serde::Serialize;
 use tokio::task::JoinHandle;
+use utoipa::ToSchema;
 
 use super::import_lines::ImportLines;
 use crate::ids::{self, ThreadParam};
+use crate::memory_budget::MemoryShare;
+use crate::openapi::params::ExportPart;
+use crate::openapi::schemas::ExportedLines;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::write::drain_and_close;
 use crate::{AppState, content_type, limits};
 
-/// Exports a thread, or one of its runs, as lines for [`import`].
+/// Exports everything that is stored of a thread, or of one run in it.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/records", operation_id = "exportThread", tag = "moving",
+    params(ThreadParam, ExportPart),
+    responses((
+        status = 200, body = String, content_type = "application/x-ndjson",
+        description = "One JSON object a line, as `importThread` takes them. The last line is of type `end`; an answer without it was cut off.",
+    )),
+)]
 pub(crate) async fn export(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
@@ -81,16 +92,26 @@ impl ExportStream {
 }
 
 /// Counts of an import; the response.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = Imported)]
 pub(crate) struct ImportSummary {
+    /// Records that are written now.
     imported: u64,
+    /// Records that were there before.
     skipped: u64,
+    /// The thread's last record.
     last_seq: u64,
-    /// Whether the last line was `end`.
+    /// Whether the last line was of type `end`.
     complete: bool,
 }
 
-/// Imports the lines of an exported thread.
+/// Imports a thread that was exported.
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/records", operation_id = "importThread", tag = "moving",
+    params(ThreadParam),
+    request_body(content = inline(ExportedLines), content_type = "application/x-ndjson"),
+    responses((status = 200, description = "Everything is durable.", body = ImportSummary)),
+)]
 pub(crate) async fn import(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
@@ -122,7 +143,8 @@ fn check(query: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
         None | Some(Framing::Ndjson) => Ok(()),
         Some(_) => {
             let detail = "lines are sent as `application/x-ndjson`";
-            Err(Problem::new("unsupported_media_type", detail).with("expected", vec!["application/x-ndjson"]))
+            Err(Problem::new(ErrorCode::UnsupportedMediaType, detail)
+                .with("expected", vec!["application/x-ndjson"]))
         }
     }
 }
@@ -137,11 +159,13 @@ struct Importer {
     /// The batch that the log imports while the next lines are read.
     in_flight: Option<JoinHandle<Result<Imported, LogError>>>,
     summary: ImportSummary,
+    /// The share of the memory budget of a large line.
+    share: MemoryShare,
 }
 
 impl Importer {
     fn new(state: Arc<AppState>, thread: ThreadKey) -> Self {
-        let lines = ImportLines::default();
+        let (lines, share) = (ImportLines::default(), state.memory.request());
         Self {
             state,
             thread,
@@ -150,6 +174,7 @@ impl Importer {
             batch_bytes: 0,
             in_flight: None,
             summary: ImportSummary::default(),
+            share,
         }
     }
 
@@ -160,20 +185,31 @@ impl Importer {
             let frame = tokio::select! {
                 biased;
                 _ = stopping.wait_for(|stops| *stops) => {
-                    return Err(Problem::new("shutting_down", "the server is stopping"));
+                    return Err(Problem::new(ErrorCode::ShuttingDown, "the server is stopping"));
                 }
                 frame = tokio::time::timeout(idle_timeout, body.frame()) => frame,
             };
             match frame {
-                Err(_) => return Err(Problem::new("body_idle", "no line came for too long")),
+                Err(_) => return Err(Problem::new(ErrorCode::BodyIdle, "no line came for too long")),
                 Ok(None) => break,
                 Ok(Some(Err(error))) => {
-                    return Err(Problem::new("body_broken", format!("the body broke off: {error}")));
+                    return Err(Problem::new(ErrorCode::BodyBroken, format!("the body broke off: {error}")));
                 }
                 Ok(Some(Ok(frame))) => {
                     if let Ok(bytes) = frame.into_data() {
+                        // A large line is held as text, and as the record that it is read into.
+                        let buffered = self.lines.buffered() + bytes.len();
+                        if buffered > limits::FREE_BYTES {
+                            self.share.grow_in_time(3 * buffered).await?;
+                        }
                         self.lines.push(&bytes);
                         self.parse_lines().await?;
+                        if buffered > limits::IMPORT_BYTES && self.lines.buffered() < limits::FREE_BYTES {
+                            // What it was read into is held until it is durable.
+                            self.submit_batch().await?;
+                            self.finish_in_flight().await?;
+                        }
+                        self.share.shrink_to(3 * self.lines.buffered());
                     }
                 }
             }
@@ -187,7 +223,8 @@ impl Importer {
     async fn parse_lines(&mut self) -> Result<(), Problem> {
         while let Some((number, text)) = self.lines.next()? {
             let read = line::read(text).map_err(|bad| bad.to_string());
-            let piece = read.map_err(|reason| Problem::new("bad_record", reason).with("line", number))?;
+            let piece =
+                read.map_err(|reason| Problem::new(ErrorCode::BadRecord, reason).with("line", number))?;
             if let TransferItem::Run(facts) = &piece {
                 ids::check("run_id", &facts.run_id).map_err(|problem| problem.with("line", number))?;
             }
@@ -216,26 +253,12 @@ impl Importer {
     /// Waits until the batch in flight is durable.
     async fn finish_in_flight(&mut self) -> Result<(), Problem> {
         let Some(in_flight) = self.in_flight.take() else { return Ok(()) };
-        let imported_batch = in_flight.await.map_err(|error| Problem::new("internal", error.to_string()))?;
+        let imported_batch =
+            in_flight.await.map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;
         let Imported { imported, skipped, head, fault } = imported_batch?;
         self.summary.imported += imported;
         self.summary.skipped += skipped;
         self.summary.last_seq = head;
         fault.map_or(Ok(()), |fault| Err(fault.into()))
-    }
-}
-
-impl From<ImportFault> for Problem {
-    fn from(fault: ImportFault) -> Self {
-        let code = fault.problem.code();
-        let detail = fault.problem.to_string();
-        let problem = match fault.problem {
-            ImportProblem::Gap { expected, got } => {
-                Self::new(code, detail).with("expected", expected).with("got", got)
-            }
-            ImportProblem::Conflict(_) | ImportProblem::Bad(_) => Self::new(code, detail),
-            ImportProblem::Log(error) => error.into(),
-        };
-        problem.with("line", fault.line)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::AppState;
 use crate::problem::Problem;
@@ -12,12 +13,16 @@ use crate::query::Query;
 use crate::webhooks::WebhookView;
 
 /// The webhooks of the server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WebhookList {
     webhooks: Vec<WebhookView>,
 }
 
-/// Lists the webhooks with their queues and delivery statistics.
+/// Lists the webhooks, each with what waits for it and what became of the rest.
+#[utoipa::path(
+    get, path = "/v1/webhooks", operation_id = "listWebhooks", tag = "server",
+    responses((status = 200, description = "The webhooks, in the order of the configuration.", body = WebhookList)),
+)]
 pub(crate) async fn list(
     State(state): State<Arc<AppState>>,
     RawQuery(query): RawQuery,

@@ -8,8 +8,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::address::Resolver;
 use super::config::Webhook;
-use crate::https_client::{self, TrustedRoots};
 use crate::limits;
+use runwire_agents::https_client::{self, TrustedRoots};
 
 /// The HTTP client of one webhook.
 pub(super) type WebhookHttpClient = Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>;

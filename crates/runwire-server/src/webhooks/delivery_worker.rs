@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use runwire_log::{DeliveryOutcome, OutboxMessage};
+use runwire_producer::Backoff;
 
 use super::Webhooks;
 use super::attempt::{Outcome, attempt};
@@ -110,7 +111,7 @@ impl DeliveryWorker {
                 DeliveryOutcome::Done
             }
             Outcome::Failed { why, wait } => {
-                let own = backoff(self.tracked.webhook.retry_time, message.attempts, fastrand::f64());
+                let own = backoff(self.tracked.webhook.retry_time, message.attempts).next_delay();
                 // A webhook may ask for a longer delay, not for a shorter one.
                 let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_MAX_RETRY_TIME)));
                 tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "a webhook delivery failed");
@@ -151,11 +152,9 @@ impl DeliveryWorker {
     }
 }
 
-/// Returns the delay after a number of earlier attempts: exponential backoff with 20 % jitter.
-fn backoff(first: Duration, before: u32, jitter: f64) -> Duration {
-    let longest = limits::WEBHOOK_MAX_RETRY_TIME;
-    let wait = first.saturating_mul(3_u32.saturating_pow(before)).min(longest);
-    wait.mul_f64(0.8 + 0.4 * jitter)
+/// Returns the backoff after a number of earlier attempts: delays that triple, 20 % more or less.
+fn backoff(first: Duration, before: u32) -> Backoff {
+    Backoff::new(first, limits::WEBHOOK_MAX_RETRY_TIME).factor(3).jitter(0.8, 1.2).after(before)
 }
 
 #[cfg(test)]
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn all_attempts_take_about_a_day() {
-        let wait = |before| backoff(limits::WEBHOOK_RETRY_TIME, before, 0.5);
+        let wait = |before| backoff(limits::WEBHOOK_RETRY_TIME, before).base();
         assert_eq!(wait(0), limits::WEBHOOK_RETRY_TIME);
         let all: Duration = (0..limits::WEBHOOK_ATTEMPTS - 1).map(wait).sum();
         assert!((20..28).contains(&(all.as_secs() / 3600)), "{all:?}");

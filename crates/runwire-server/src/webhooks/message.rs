@@ -5,21 +5,33 @@ use runwire_log::{OutboxKind, OutboxMessage};
 use runwire_model::Json;
 use runwire_model::json::Object;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::ids::path_segment;
+use crate::openapi::schemas::{IdSchema, WebhookEventSchema};
 
-/// The body of a message.
-#[derive(Serialize)]
-struct Message<'a> {
+/// The message that a webhook gets.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WebhookMessage<'a> {
+    #[schema(inline, value_type = WebhookEventSchema)]
     r#type: &'static str,
+    /// When the event was written.
+    #[schema(format = DateTime)]
     at: String,
+    #[schema(value_type = IdSchema)]
     thread_id: &'a str,
+    #[schema(value_type = IdSchema)]
     run_id: &'a str,
+    /// Missing where the run names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
+    /// The record in the thread: what happened first has the smaller one.
+    #[schema(minimum = 1)]
     seq: u64,
-    /// Link to the interaction, or to the run.
+    /// Of a question, where it is answered; of an end, the run. A path, unless the webhook has a `base_url`.
     url: String,
+    /// The event, as the `runwire` dialect has it.
+    #[schema(value_type = Object)]
     data: &'a Json,
 }
 
@@ -31,7 +43,7 @@ pub(super) fn body(notice: &OutboxMessage, base_url: &str) -> Result<Bytes, serd
         let id = Object::of_json(&notice.event).and_then(|question| question.get_str("interaction_id"));
         url = format!("{url}/interactions/{}", path_segment(&id.unwrap_or_default()));
     }
-    let message = Message {
+    let message = WebhookMessage {
         r#type: notice.kind.name(),
         at: notice.at.to_string(),
         thread_id: &notice.thread_id,

@@ -25,6 +25,7 @@ use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
 pub use config::Webhook;
+pub(crate) use message::WebhookMessage;
 pub use runwire_log::OutboxKind;
 pub use secret::{BadSecret, Secret};
 pub(crate) use status::WebhookView;

@@ -7,10 +7,12 @@ use http::Uri;
 use runwire_log::LogStats;
 use runwire_model::Timestamp;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Webhooks;
 use super::config::Webhook;
 use crate::metrics::PrometheusText;
+use crate::openapi::schemas::{WebhookEventSchema, WebhookStateSchema};
 
 /// A webhook and its delivery statistics.
 pub(super) struct TrackedWebhook {
@@ -74,27 +76,37 @@ impl TrackedWebhook {
     }
 }
 
-/// The JSON of a webhook's status.
-#[derive(Debug, Serialize)]
+/// A webhook and how its deliveries go.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Webhook)]
 pub(crate) struct WebhookView {
     name: String,
-    /// Its origin, without path and query, which may be secret.
+    /// Scheme, host and port. Path and query are left out: they may be secret.
     target: String,
+    #[schema(inline, value_type = Vec<WebhookEventSchema>)]
     events: Vec<&'static str>,
+    /// `gone`: it answered 410, and is told nothing more until the server starts anew.
+    #[schema(inline, value_type = WebhookStateSchema)]
     status: &'static str,
-    /// Queued messages, and those of them that had a failed attempt.
+    /// Messages that wait to be told.
     waiting: u64,
+    /// Those of them that were tried in vain.
     retrying: u64,
-    /// Delivered messages since the server started.
+    /// Messages that arrived since the server started.
     told: u64,
+    /// Attempts in vain since the server started.
     failed_attempts: u64,
+    /// Messages that were given up since the server started.
     given_up: u64,
+    #[schema(required, format = DateTime)]
     last_success_at: Option<String>,
+    #[schema(inline, required)]
     last_failure: Option<FailureView>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct FailureView {
+    #[schema(format = DateTime)]
     at: String,
     reason: String,
 }

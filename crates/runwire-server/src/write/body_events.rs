@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
+use runwire_model::ErrorCode;
+use runwire_producer::limits::BATCH_BYTES;
 
 use super::ByteBody;
-use crate::limits;
 use crate::open_bodies::OpenBody;
 use crate::problem::Problem;
 
@@ -39,7 +40,7 @@ pub(super) async fn next_event<B: ByteBody>(body: &mut B) -> BodyEvent {
 
 /// Returns true if the body's length is known and fits into one append.
 pub(super) fn is_small(body: &impl Body) -> bool {
-    body.size_hint().exact().is_some_and(|size| size <= limits::BATCH_BYTES as u64)
+    body.size_hint().exact().is_some_and(|size| size <= BATCH_BYTES as u64)
 }
 
 /// Waits until a newer epoch of the producer fences this body; forever for an anonymous producer.
@@ -52,7 +53,7 @@ pub(super) async fn fenced(open: &mut Option<OpenBody<'_>>) -> u64 {
 
 pub(super) fn broken(reason: &str) -> Problem {
     Problem::new(
-        "body_broken",
+        ErrorCode::BodyBroken,
         format!("the body broke off: {reason}; half a frame at its end is not written"),
     )
 }

@@ -2,6 +2,7 @@
 
 use runwire_log::FrameBatch;
 use runwire_model::framing::{Framing, FramingError, Unframer};
+use runwire_producer::limits::{BATCH_BYTES, BATCH_FRAMES};
 
 use crate::limits;
 
@@ -86,7 +87,7 @@ impl BodyUnframer {
     pub(super) fn fill(&mut self, batch: &mut FrameBatch) -> FillResult {
         let Some(unframer) = &mut self.unframer else { return FillResult::Complete };
         loop {
-            if batch.len() >= limits::BATCH_FRAMES || batch.bytes() >= limits::BATCH_BYTES {
+            if batch.len() >= BATCH_FRAMES || batch.bytes() >= BATCH_BYTES {
                 return FillResult::Full;
             }
             match unframer.next() {
@@ -95,6 +96,11 @@ impl BodyUnframer {
                 None => return FillResult::Complete,
             }
         }
+    }
+
+    /// Returns the bytes that have arrived and are in no frame yet.
+    pub(super) fn buffered(&self) -> usize {
+        self.first_bytes.len() + self.unframer.as_ref().map_or(0, Unframer::buffered)
     }
 
     /// Counts the heartbeats (blank lines and comments) so far.

@@ -5,19 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body as Answer;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use runwire_log::{Append, FrameBatch, LogError, NewThread, Stamp, Target, ThreadKey};
+use runwire_log::{Append, Appended, FrameBatch, LogError, NewThread, RunKey, Stamp, Target, ThreadKey};
+use runwire_model::ErrorCode;
+use runwire_producer::limits::BATCH_BYTES;
 use tokio::time::{Instant, sleep_until, timeout};
+use utoipa::ToSchema;
 
 use super::body_events::{BodyEvent, broken, fenced, is_small, next_event};
 use super::body_unframer::{BodyUnframer, FillResult};
 use super::{ByteBody, WriteParams};
+use crate::memory_budget::MemoryShare;
+use crate::openapi::schemas::IdSchema;
 use crate::problem::Problem;
-use crate::store_retry::{self, is_outage};
 use crate::{AppState, limits};
+use runwire_log::outage::{self, is_outage};
 
 /// How long a stopping server waits for bytes of an open body that were already sent.
 const LAST_BYTES_TIME: Duration = Duration::from_millis(50);
@@ -31,17 +36,22 @@ const RUNS_OF_SESSION: &str = "Wait for the run that `run_id` names, or cancel i
                                session say `?parallel=true`, so that its thread takes several runs at once.";
 
 /// Counts of what was written of a body; the response.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct WriteSummary {
+#[derive(Debug, Clone, Default, PartialEq, Eq, ToSchema)]
+#[schema(as = Written)]
+pub(crate) struct WriteSummary {
+    /// Frames that are written now.
     accepted: u64,
+    /// Frames that were written before.
     duplicates: u64,
+    /// The last `seq` of the run, or of the thread that was written to last.
     last_seq: u64,
-    /// The threads that were written to, where the frames name their threads.
+    /// The threads that were written to, at `/v1/events` alone; of more than 1024, those that were written to last.
+    #[schema(value_type = Option<Vec<IdSchema>>)]
     threads: Option<Vec<Arc<str>>>,
 }
 
 impl WriteSummary {
-    pub(super) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let Self { accepted, duplicates, last_seq, threads } = self;
         let threads = threads.iter().map(|threads| {
             let ids: Vec<&str> = threads.iter().map(|id| &**id).collect();
@@ -49,6 +59,12 @@ impl WriteSummary {
         });
         let threads: String = threads.collect();
         format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}{threads}}}"#)
+    }
+
+    /// Makes the summary of one append to a run.
+    pub(super) fn of_run(appended: &Appended) -> Self {
+        let Appended { accepted, duplicates, last_seq, .. } = *appended;
+        Self { accepted, duplicates, last_seq, threads: None }
     }
 
     /// Adds threads that were written to; keeps the most recent [`limits::BODY_THREADS`].
@@ -59,8 +75,10 @@ impl WriteSummary {
         let forgotten = threads.len().saturating_sub(limits::BODY_THREADS);
         threads.drain(..forgotten);
     }
+}
 
-    pub(super) fn into_response(self) -> Response {
+impl IntoResponse for WriteSummary {
+    fn into_response(self) -> Response {
         let mut response = Response::new(Answer::from(self.to_json()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
@@ -87,6 +105,8 @@ pub(super) struct BodyWriter<'a> {
     heartbeats: u64,
     renewed: Option<Instant>,
     last_activity: Instant,
+    /// The share of the memory budget of a large frame that has not arrived completely.
+    share: MemoryShare,
 }
 
 impl<'a> BodyWriter<'a> {
@@ -104,6 +124,7 @@ impl<'a> BodyWriter<'a> {
             heartbeats: 0,
             renewed: None,
             last_activity: Instant::now(),
+            share: state.memory.request(),
             params,
         }
     }
@@ -133,22 +154,12 @@ impl<'a> BodyWriter<'a> {
     }
 
     async fn finish_with(mut self, written: Result<(), Problem>) -> Result<WriteSummary, Problem> {
-        match written {
-            Ok(()) => match self.written.take() {
-                Some(written) => Ok(written),
-                None => self.empty_summary().await,
-            },
-            Err(problem) => {
-                let written = match self.written.take() {
-                    Some(written) => Some(written),
-                    // Reading the position would wait for the unavailable store once more.
-                    None if problem.is_outage() => None,
-                    None => self.empty_summary().await.ok(),
-                };
-                let last_seq = written.as_ref().map(|written| written.last_seq);
-                let WriteSummary { accepted, duplicates, .. } = written.unwrap_or_default();
-                let problem = problem.with("accepted", accepted).with("duplicates", duplicates);
-                Err(problem.with_some("last_seq", last_seq))
+        let summary = self.written.take();
+        match (written, summary) {
+            (Ok(()), Some(summary)) => Ok(summary),
+            (Ok(()), None) => empty_summary(self.state, &self.params.target).await,
+            (Err(problem), summary) => {
+                Err(with_counts(self.state, &self.params.target, problem, summary).await)
             }
         }
     }
@@ -220,8 +231,14 @@ impl<'a> BodyWriter<'a> {
 
     /// Appends the complete frames that have arrived.
     async fn write<B: ByteBody>(&mut self, bytes: &[u8], body: &mut B) -> Result<(), Problem> {
+        // A large frame is held as it arrives, as it is queued, and as it is stored.
+        let buffered = self.unframer.buffered() + bytes.len();
+        if buffered > limits::FREE_BYTES {
+            self.share.grow_in_time(3 * buffered).await?;
+        }
         self.unframer.push(bytes);
         self.write_frames(Some(body)).await?;
+        self.share.shrink_to(3 * self.unframer.buffered());
         self.renew().await;
         Ok(())
     }
@@ -280,7 +297,7 @@ impl<'a> BodyWriter<'a> {
         let (state, is_open) = (self.state, self.is_open);
         let appending = async move {
             match is_open {
-                true => store_retry::append(state, append).await,
+                true => outage::append(&*state.log, &state.shutdown, state.config.outage, append).await,
                 false => state.log.append(append).await,
             }
         };
@@ -317,7 +334,7 @@ impl<'a> BodyWriter<'a> {
     /// Adds a hint to `thread_busy`: where a stream of several sessions or runs can be written.
     fn with_sessions_hint(&self, problem: Problem) -> Problem {
         match &self.params.target {
-            _ if problem.code() != "thread_busy" => problem,
+            _ if problem.code() != ErrorCode::ThreadBusy => problem,
             Target::Thread(_) => problem.with("hint", SEVERAL_SESSIONS),
             Target::Tenant(_) => problem.with("hint", RUNS_OF_SESSION),
             Target::Run(_) => problem,
@@ -336,7 +353,7 @@ impl<'a> BodyWriter<'a> {
             tokio::select! {
                 biased;
                 appended = &mut appending => return appended,
-                event = next_event(rest), if self.ended.is_none() && gathered < limits::BATCH_BYTES => match event {
+                event = next_event(rest), if self.ended.is_none() && gathered < BATCH_BYTES => match event {
                     BodyEvent::Bytes(bytes) => {
                         gathered += bytes.len();
                         self.unframer.push(&bytes);
@@ -361,22 +378,19 @@ impl<'a> BodyWriter<'a> {
         }
         self.renewed = Some(now);
         // A run that does not exist yet has no lease; if the store fails, the next write reports it.
-        match &self.params.target {
-            Target::Run(run) => drop(self.state.log.heartbeat(run).await),
-            Target::Thread(thread) => self.renew_thread(thread).await,
-            Target::Tenant(_) => {
-                for thread in self.threads() {
-                    self.renew_thread(&thread).await;
-                }
-            }
+        let threads = match &self.params.target {
+            Target::Run(run) => return drop(self.state.log.heartbeat(run).await),
+            Target::Thread(thread) => vec![thread.clone()],
+            Target::Tenant(_) => self.threads(),
+        };
+        let mut runs = Vec::new();
+        for thread in threads {
+            let open = self.state.log.thread(&thread).await.map(|thread| thread.open_runs);
+            let key = |run| RunKey::new(thread.tenant.clone(), run);
+            runs.extend(open.unwrap_or_default().into_iter().map(key));
         }
-    }
-
-    async fn renew_thread(&self, thread: &ThreadKey) {
-        let open = self.state.log.thread(thread).await.map(|thread| thread.open_runs);
-        for run in open.unwrap_or_default() {
-            let run = runwire_log::RunKey::new(thread.tenant.clone(), run);
-            drop(self.state.log.heartbeat(&run).await);
+        for runs in runs.chunks(limits::RENEWED_RUNS) {
+            drop(self.state.log.heartbeat_all(runs.to_vec()).await);
         }
     }
 
@@ -418,7 +432,7 @@ impl<'a> BodyWriter<'a> {
         if !may_be_open {
             let quiet = self.state.config.body_idle.as_secs();
             let detail = format!("nothing came for {quiet} s, and there is no open run to wait for");
-            return Err(Problem::new("body_idle", detail));
+            return Err(Problem::new(ErrorCode::BodyIdle, detail));
         }
         self.last_activity = Instant::now();
         Ok(())
@@ -435,22 +449,40 @@ impl<'a> BodyWriter<'a> {
             }
         }
         let detail = "the server is stopping; the frames that are counted here are written";
-        Err(Problem::new("shutting_down", detail))
+        Err(Problem::new(ErrorCode::ShuttingDown, detail))
     }
+}
 
-    /// Returns the summary of a body without frames: the position of its run or thread.
-    async fn empty_summary(&self) -> Result<WriteSummary, Problem> {
-        let last_seq = match &self.params.target {
-            Target::Run(run) => self.state.log.run(run).await.map(|run| run.last_seq),
-            Target::Thread(thread) => self.state.log.thread(thread).await.map(|thread| thread.head),
-            Target::Tenant(_) => {
-                return Ok(WriteSummary { threads: Some(Vec::new()), ..WriteSummary::default() });
-            }
-        };
-        match last_seq {
-            Ok(last_seq) => Ok(WriteSummary { last_seq, ..WriteSummary::default() }),
-            Err(LogError::RunUnknown(_) | LogError::ThreadUnknown(_)) => Ok(WriteSummary::default()),
-            Err(error) => Err(error.into()),
+/// Adds to a problem what was written before it.
+pub(super) async fn with_counts(
+    state: &AppState,
+    target: &Target,
+    problem: Problem,
+    written: Option<WriteSummary>,
+) -> Problem {
+    let written = match written {
+        Some(written) => Some(written),
+        // Reading the position would wait for the unavailable store once more.
+        None if problem.is_outage() => None,
+        None => empty_summary(state, target).await.ok(),
+    };
+    let last_seq = written.as_ref().map(|written| written.last_seq);
+    let WriteSummary { accepted, duplicates, .. } = written.unwrap_or_default();
+    problem.with("accepted", accepted).with("duplicates", duplicates).with_some("last_seq", last_seq)
+}
+
+/// Returns the summary of a body without frames: the position of its run or thread.
+async fn empty_summary(state: &AppState, target: &Target) -> Result<WriteSummary, Problem> {
+    let last_seq = match target {
+        Target::Run(run) => state.log.run(run).await.map(|run| run.last_seq),
+        Target::Thread(thread) => state.log.thread(thread).await.map(|thread| thread.head),
+        Target::Tenant(_) => {
+            return Ok(WriteSummary { threads: Some(Vec::new()), ..WriteSummary::default() });
         }
+    };
+    match last_seq {
+        Ok(last_seq) => Ok(WriteSummary { last_seq, ..WriteSummary::default() }),
+        Err(LogError::RunUnknown(_) | LogError::ThreadUnknown(_)) => Ok(WriteSummary::default()),
+        Err(error) => Err(error.into()),
     }
 }

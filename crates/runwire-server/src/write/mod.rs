@@ -8,29 +8,36 @@ mod body_events;
 mod body_unframer;
 mod body_writer;
 mod drain;
-pub(crate) mod raw_http;
+mod single_append;
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
+use http::HeaderMap;
+use http::request::Parts;
 use http_body::Body;
 use runwire_log::{CheckMode, RunKey, Stamp, Target};
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
 use runwire_model::run::WholePolicy;
 
 use crate::auth::tenant_of;
 use crate::ids::{self, RunParam, ThreadParam};
+use crate::openapi::params::{
+    EndQuery, ParallelThread, ParallelThreads, ProducerHeaders, ThreadOfRun, WriteQuery,
+};
+use crate::openapi::schemas::{JsonFrames, NdjsonFrames, SseFrames};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, content_type, limits};
 use body_events::is_small;
 use body_writer::BodyWriter;
+pub(crate) use body_writer::WriteSummary;
 pub(crate) use drain::drain_and_close;
+pub(crate) use single_append::{FailedAppend, SentAppend, SingleAppend, write_whole_body};
 
 /// A body of bytes, boxed or not.
 pub(crate) trait ByteBody: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static {}
@@ -38,7 +45,7 @@ pub(crate) trait ByteBody: Body<Data = Bytes, Error: Display> + Send + Unpin + '
 impl<B: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static> ByteBody for B {}
 
 /// Parameters of a write, parsed from target, query and headers.
-struct WriteParams {
+pub(crate) struct WriteParams {
     target: Target,
     /// The thread to create the run in, if it does not exist yet.
     thread: Option<String>,
@@ -52,87 +59,132 @@ struct WriteParams {
     whole: WholePolicy,
 }
 
-/// Writes to a run.
-pub(crate) async fn run(
-    State(state): State<Arc<AppState>>,
-    RunParam(run): RunParam,
-    request: Request,
-) -> Response {
-    write(state, Target::Run(run), request).await
+/// Writes a body that hyper is receiving, up to its end or its first error.
+async fn write_body<B: ByteBody>(
+    state: &Arc<AppState>,
+    params: WriteParams,
+    body: B,
+) -> Result<WriteSummary, Problem> {
+    if is_small(&body) {
+        return write_incoming(state, params, body).await;
+    }
+    let state = state.clone();
+    // hyper drops a handler when its client disconnects. In a task of its own, the frames that arrived are still
+    // written.
+    let written = tokio::spawn(async move { write_incoming(&state, params, body).await });
+    written.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a body was not written to its end");
+        Err(Problem::new(ErrorCode::Internal, "the body was not written to its end"))
+    })
 }
 
-/// Writes to the runs of a thread that the frames name.
+async fn write_incoming<B: ByteBody>(
+    state: &AppState,
+    params: WriteParams,
+    mut body: B,
+) -> Result<WriteSummary, Problem> {
+    let written = BodyWriter::new(state, params).write_body(&mut body).await;
+    if written.is_err() {
+        drain_and_close(body);
+    }
+    written
+}
+
+/// Writes frames to a run, which is created if it does not exist.
+///
+/// The body may stay open: frames are durable and visible as they arrive. Without a Content-Type, and with
+/// `application/x-www-form-urlencoded`, which `curl -d` sends, the first bytes tell the framing. A bad frame stops there;
+/// the problem tells its `line` and what was written before it.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/events", operation_id = "writeRun", tag = "writing",
+    params(RunParam, ThreadOfRun, WriteQuery, EndQuery, ProducerHeaders),
+    request_body(content(
+        (inline(NdjsonFrames) = "application/x-ndjson"),
+        (inline(SseFrames) = "text/event-stream"),
+        (inline(JsonFrames) = "application/json"),
+    )),
+    responses((status = 200, description = "Everything is durable.", body = WriteSummary)),
+)]
+pub(crate) async fn run(
+    state: &Arc<AppState>,
+    run: &str,
+    request: &Parts,
+    body: impl ByteBody,
+) -> Result<WriteSummary, Problem> {
+    write(state, target_of(run, request), request, body).await
+}
+
+/// Returns the run that a request writes to.
+fn target_of(run: &str, request: &Parts) -> Result<Target, Problem> {
+    let id = ids::from_path_segment("run", run)?;
+    Ok(Target::Run(RunKey { tenant: tenant_of(&request.headers), id }))
+}
+
+/// Writes frames to the runs of a thread that they name.
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/events", operation_id = "writeThread", tag = "writing",
+    params(ThreadParam, ParallelThread, WriteQuery, EndQuery, ProducerHeaders),
+    request_body(content(
+        (inline(NdjsonFrames) = "application/x-ndjson"),
+        (inline(SseFrames) = "text/event-stream"),
+        (inline(JsonFrames) = "application/json"),
+    )),
+    responses((status = 200, description = "Everything is durable.", body = WriteSummary)),
+)]
 pub(crate) async fn thread(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
     request: Request,
-) -> Response {
-    write(state, Target::Thread(thread), request).await
+) -> Result<WriteSummary, Problem> {
+    let (request, body) = request.into_parts();
+    write(&state, Ok(Target::Thread(thread)), &request, body).await
 }
 
-/// Writes to the threads and runs that the frames name.
-pub(crate) async fn tenant(State(state): State<Arc<AppState>>, request: Request) -> Response {
-    let tenant = tenant_of(request.headers());
-    write(state, Target::Tenant(tenant), request).await
+/// Writes frames of several sessions to the threads and runs that they name.
+///
+/// In dialects whose frames name their session; 400 `needs_run` in others, with those that do. A frame that names neither a
+/// session nor a run is 422 `no_session` with its line. A frame that its thread or run does not take stops the stream there,
+/// with `line`, `thread_id` and `run_id`. `Producer-Seq` counts over the whole stream.
+#[utoipa::path(
+    post, path = "/v1/events", operation_id = "writeSessions", tag = "writing",
+    params(ParallelThreads, WriteQuery, ProducerHeaders),
+    request_body(content(
+        (inline(NdjsonFrames) = "application/x-ndjson"),
+        (inline(SseFrames) = "text/event-stream"),
+        (inline(JsonFrames) = "application/json"),
+    )),
+    responses((status = 200, description = "Everything is durable.", body = WriteSummary)),
+)]
+pub(crate) async fn tenant(
+    State(state): State<Arc<AppState>>,
+    request: Request,
+) -> Result<WriteSummary, Problem> {
+    let (request, body) = request.into_parts();
+    let tenant = tenant_of(&request.headers);
+    write(&state, Ok(Target::Tenant(tenant)), &request, body).await
 }
 
-/// Returns the run's path segment, if the request writes to a run.
-pub(crate) fn fast_path_run<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
-    if *method != Method::POST {
-        return None;
-    }
-    let run = uri.path().strip_prefix("/v1/runs/")?.strip_suffix("/events")?;
-    (!run.is_empty() && !run.contains('/')).then_some(run)
-}
-
-/// Writes to the run of [`fast_path_run`].
-pub(crate) async fn write_fast_path<B: ByteBody>(
-    state: Arc<AppState>,
-    segment: &str,
-    request: http::Request<B>,
-) -> Response {
-    match ids::from_path_segment("run", segment) {
-        Ok(id) => {
-            let run = RunKey { tenant: tenant_of(request.headers()), id };
-            write(state, Target::Run(run), request).await
-        }
-        Err(problem) => problem.into_response(),
-    }
-}
-
-async fn write<B: ByteBody>(state: Arc<AppState>, target: Target, request: http::Request<B>) -> Response {
-    let params = match WriteParams::of(target, request.uri().query(), request.headers()) {
-        Ok(params) => params,
-        Err(problem) => {
-            drain_and_close(request.into_body());
-            return problem.into_response();
-        }
-    };
-    let body = request.into_body();
-    if is_small(&body) {
-        return write_request_body(state, params, body).await;
-    }
-    // hyper drops a handler when its client disconnects. In a task of its own, the frames that arrived are still written.
-    match tokio::spawn(write_request_body(state, params, body)).await {
-        Ok(response) => response,
-        Err(error) => {
-            tracing::error!(%error, "a body was not written to its end");
-            Problem::new("internal", "the body was not written to its end").into_response()
-        }
-    }
-}
-
-async fn write_request_body<B: ByteBody>(state: Arc<AppState>, params: WriteParams, mut body: B) -> Response {
-    match BodyWriter::new(&state, params).write_body(&mut body).await {
-        Ok(written) => written.into_response(),
+async fn write(
+    state: &Arc<AppState>,
+    target: Result<Target, Problem>,
+    request: &Parts,
+    body: impl ByteBody,
+) -> Result<WriteSummary, Problem> {
+    match target.and_then(|target| WriteParams::of(target, request.uri.query(), &request.headers)) {
+        Ok(params) => write_body(state, params, body).await,
         Err(problem) => {
             drain_and_close(body);
-            problem.into_response()
+            Err(problem)
         }
     }
 }
 
 impl WriteParams {
+    /// Parses a request that writes to a run.
+    pub(crate) fn of_run(run: &str, request: &Parts) -> Result<Self, Problem> {
+        Self::of(target_of(run, request)?, request.uri.query(), &request.headers)
+    }
+
     fn of(target: Target, query: Option<&str>, headers: &HeaderMap) -> Result<Self, Problem> {
         let mut query = Query::parse(query);
         let dialect = query.dialect("dialect", &Dialect::READABLE)?;
@@ -224,16 +276,5 @@ mod tests {
         ] {
             assert_eq!(stamp_of(&headers(pairs)).unwrap_err().into_members()["header"], at_fault);
         }
-    }
-
-    #[test]
-    fn the_fast_path_is_a_write_to_a_run_and_nothing_else() {
-        let hot =
-            |method, uri: &'static str| fast_path_run(&method, &Uri::from_static(uri)).map(str::to_owned);
-        assert_eq!(hot(Method::POST, "/v1/runs/a%2Fb/events?end=true").as_deref(), Some("a%2Fb"));
-        assert_eq!(hot(Method::GET, "/v1/runs/a/events"), None);
-        assert_eq!(hot(Method::POST, "/v1/runs//events"), None);
-        assert_eq!(hot(Method::POST, "/v1/runs/a/b/events"), None);
-        assert_eq!(hot(Method::POST, "/v1/threads/a/events"), None);
     }
 }

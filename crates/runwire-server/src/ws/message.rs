@@ -1,11 +1,11 @@
 //! Messages of the WebSocket endpoint: one JSON object per message.
 
 use runwire_log::{Appended, FrameBatch};
-use runwire_model::Json;
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 use runwire_model::json::{Object, check_nested};
 use runwire_model::limits::JSON_DEPTH;
 use runwire_model::run::WholePolicy;
+use runwire_model::{ErrorCode, Json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -166,7 +166,7 @@ fn is_id(text: &str) -> bool {
 
 /// Creates a `bad_message` problem.
 pub(super) fn bad(detail: impl Into<String>) -> Problem {
-    Problem::new("bad_message", detail)
+    Problem::new(ErrorCode::BadMessage, detail)
 }
 
 /// Writes `{op, id}`.

@@ -8,14 +8,14 @@ mod written_targets;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::response::Response;
-use axum::routing::get;
-use axum::{Extension, Router};
 use http::HeaderMap;
 use runwire_log::{Append, Cancel, Cancelled, ReadFormat, RunKey, Stamp, Target, ThreadKey};
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -32,15 +32,20 @@ use crate::resources::agents::retry_run;
 use crate::resources::interactions::{InteractionView, PostedAnswer};
 use crate::websocket::{self, Outbox};
 use crate::write::check_mode;
-use crate::{AppState, ids, interactions, limits, store_retry};
+use crate::{AppState, ids, interactions, limits};
 use message::{ClientMessage, OPS, acknowledgement, bad, error, signal};
+use runwire_log::outage;
 use written_targets::WrittenTargets;
 
-pub(crate) fn routes() -> Router<Arc<AppState>> {
-    Router::new().route("/v1/ws", get(upgrade))
-}
-
-async fn upgrade(
+/// Opens a WebSocket: several runs, both ways, over one socket.
+///
+/// A message without `op` that has `conversation_id` and `form_id` is EasyFlow's answer to a form, and gets
+/// `{"op":"ack","form_id",…}`.
+#[utoipa::path(
+    get, path = "/v1/ws", operation_id = "openWebSocket", tag = "reading",
+    responses((status = 101, description = "The connection is a WebSocket now.")),
+)]
+pub(crate) async fn upgrade(
     State(state): State<Arc<AppState>>,
     Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
@@ -127,7 +132,7 @@ impl SocketSession {
         }
         if self.subscriptions.len() >= limits::SUBSCRIPTIONS {
             let detail = format!("a socket has at most {} subscriptions", limits::SUBSCRIPTIONS);
-            return Err(Problem::new("too_many_subscriptions", detail));
+            return Err(Problem::new(ErrorCode::TooManySubscriptions, detail));
         }
         let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
         let form = ReadFormat::with(dialect, incoming.options()?);
@@ -201,13 +206,16 @@ impl SocketSession {
             whole: incoming.whole.unwrap_or_default(),
             parallel: false,
         };
-        let appended = match store_retry::append(&self.state, append).await {
-            Ok(appended) => appended,
-            Err(error) if store_retry::is_outage(&error) => {
-                return Err(Problem::from(error).with("accepted", 0).with("duplicates", 0));
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let appended =
+            match outage::append(&*self.state.log, &self.state.shutdown, self.state.config.outage, append)
+                .await
+            {
+                Ok(appended) => appended,
+                Err(error) if outage::is_outage(&error) => {
+                    return Err(Problem::from(error).with("accepted", 0).with("duplicates", 0));
+                }
+                Err(error) => return Err(error.into()),
+            };
         self.written_targets.add(&target, appended.last_seq).await;
         match appended.fault.clone() {
             None => Ok(acknowledgement(id, &appended)),
@@ -248,7 +256,7 @@ impl SocketSession {
         let Some(run) = &incoming.run else { return Err(bad("`cancel` needs a `run`")) };
         if incoming.reason.as_deref().is_some_and(|reason| reason.len() > limits::REASON_BYTES) {
             let detail = format!("`reason` has more than {} bytes", limits::REASON_BYTES);
-            return Err(Problem::new("too_large", detail).with("field", "reason"));
+            return Err(Problem::new(ErrorCode::TooLarge, detail).with("field", "reason"));
         }
         let cancel = Cancel { reason: incoming.reason.clone(), by: None };
         let Cancelled { run, new } = self.state.log.cancel(&self.run(run)?, cancel).await?;

@@ -11,9 +11,9 @@ use runwire_log::{Log, LogError, RunInfo, RunKey, Target, ThreadKey};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use crate::agents::signals::{RecordFollower, producer_frames_in};
-use crate::store_retry::{is_outage, retry_until_available};
 use crate::{AppState, limits};
+use runwire_agents::signals::{RecordFollower, producer_frames_in};
+use runwire_log::outage::{is_outage, retry_until_available};
 
 /// The written runs and threads, the newest last.
 pub(super) struct WrittenTargets {
@@ -68,40 +68,40 @@ impl WrittenTargets {
             .push_back(WrittenTarget { target: target.clone(), forwarding: forwarding.abort_handle() });
     }
 
-    /// Renews the leases of all targets.
+    /// Renews the leases of all targets in one commit, and forgets the targets that have ended.
     pub(super) async fn renew_leases(&mut self) {
-        let mut at = 0;
-        while let Some(written) = self.targets.get(at) {
-            match self.renew(&written.target).await {
-                // An ended run is kept until its end was forwarded.
-                Ok(false) if written.forwarding.is_finished() => drop(self.targets.remove(at)),
-                Ok(_) => at += 1,
-                // The other renewals would fail, too. After an outage the store extends all leases.
-                Err(_) => return,
+        // The number of each run's target.
+        let (mut runs, mut targets) = (Vec::new(), Vec::new());
+        for (at, written) in self.targets.iter().enumerate() {
+            match &written.target {
+                Target::Run(run) => runs.push(run.clone()),
+                Target::Thread(thread) => match self.log.thread(thread).await {
+                    Ok(info) => {
+                        let key = |run| RunKey::new(thread.tenant.clone(), run);
+                        runs.extend(info.open_runs.into_iter().map(key));
+                    }
+                    // The other look-ups would fail, too. After an outage the store extends all leases.
+                    Err(error) if is_outage(&error) => return,
+                    Err(_) => {}
+                },
+                // Sockets do not write to a tenant.
+                Target::Tenant(_) => {}
+            }
+            targets.resize(runs.len(), at);
+        }
+        let mut is_open = vec![false; self.targets.len()];
+        for (runs, targets) in runs.chunks(limits::RENEWED_RUNS).zip(targets.chunks(limits::RENEWED_RUNS)) {
+            let Ok(renewed) = self.log.heartbeat_all(runs.to_vec()).await else { return };
+            for (run, target) in renewed.into_iter().zip(targets) {
+                is_open[*target] |= run.is_ok_and(|run| !run.status.is_closed());
             }
         }
-    }
-
-    /// Renews the leases of a target; returns false if it is closed. Fails only in an outage.
-    async fn renew(&self, target: &Target) -> Result<bool, LogError> {
-        let renewed = match target {
-            Target::Run(run) => self.log.heartbeat(run).await.map(|info| !info.status.is_closed()),
-            Target::Thread(thread) => self.renew_runs(thread).await.map(|()| true),
-            // Sockets do not write to a tenant.
-            Target::Tenant(_) => Ok(false),
-        };
-        renewed.or_else(|error| if is_outage(&error) { Err(error) } else { Ok(false) })
-    }
-
-    async fn renew_runs(&self, thread: &ThreadKey) -> Result<(), LogError> {
-        for run in self.log.thread(thread).await?.open_runs {
-            match self.log.heartbeat(&RunKey::new(thread.tenant.clone(), run)).await {
-                Err(error) if is_outage(&error) => return Err(error),
-                // The run may just have ended.
-                _ => {}
-            }
-        }
-        Ok(())
+        // An ended run is kept until its end was forwarded.
+        let mut is_open = is_open.into_iter();
+        self.targets.retain(|written| {
+            let is_thread = matches!(written.target, Target::Thread(_));
+            is_open.next().unwrap_or(true) || is_thread || !written.forwarding.is_finished()
+        });
     }
 }
 

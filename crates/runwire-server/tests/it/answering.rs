@@ -131,7 +131,7 @@ async fn an_invalid_answer_changes_nothing_and_says_what_is_wrong() {
 
 #[tokio::test]
 async fn a_number_that_cannot_be_checked_is_refused_with_its_pointer_through_every_channel() {
-    let served = Served::with(|config| config.agents = runwire_server::agents::demos(true)).await;
+    let served = Served::with(|config| config.agents = runwire_agents::demos(true)).await;
     // Nothing is wrong with any value here, nor with null.
     let question = r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","schema":{}}"#;
     let body = format!("{{\"type\":\"run.started\"}}\n{question}\n");

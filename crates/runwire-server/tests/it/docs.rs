@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runwire_server::problem::CODES;
+use runwire_model::ErrorCode;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors")
@@ -18,7 +18,7 @@ fn read(name: &str) -> String {
 
 #[test]
 fn every_code_has_a_page_and_every_page_a_code() {
-    let codes: BTreeSet<_> = CODES.iter().map(|code| format!("{}.md", code.code)).collect();
+    let codes: BTreeSet<_> = ErrorCode::ALL.iter().map(|code| format!("{code}.md")).collect();
     let pages: BTreeSet<_> = fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -29,23 +29,23 @@ fn every_code_has_a_page_and_every_page_a_code() {
 
 #[test]
 fn a_page_says_what_the_server_says() {
-    for code in CODES {
-        let page = read(&format!("{}.md", code.code));
-        assert!(page.starts_with(&format!("# `{}`\n", code.code)), "{}: heading", code.code);
+    for code in ErrorCode::ALL {
+        let page = read(&format!("{code}.md"));
+        assert!(page.starts_with(&format!("# `{code}`\n")), "{code}: heading");
         for part in ["## Where you meet it", "## What to do", "## Example"] {
-            assert!(page.contains(part), "{}: {part}", code.code);
+            assert!(page.contains(part), "{code}: {part}");
         }
         let example = page.split_once("```json\n").and_then(|(_, rest)| rest.split_once("```"));
         let example: serde_json::Value = serde_json::from_str(example.unwrap().0).unwrap();
         for (member, expected) in [
             ("type", code.page().into()),
-            ("title", code.title.into()),
-            ("status", code.status.into()),
-            ("code", code.code.into()),
-            ("hint", code.hint.into()),
+            ("title", code.title().into()),
+            ("status", code.status().into()),
+            ("code", code.as_str().into()),
+            ("hint", code.hint().into()),
         ] as [(&str, serde_json::Value); 5]
         {
-            assert_eq!(example[member], expected, "{}: {member}", code.code);
+            assert_eq!(example[member], expected, "{code}: {member}");
         }
         assert!(example["detail"].is_string());
     }
@@ -54,8 +54,8 @@ fn a_page_says_what_the_server_says() {
 #[test]
 fn the_index_lists_every_code_with_its_status() {
     let index = read("README.md");
-    for code in CODES {
-        let row = format!("| [`{0}`]({0}.md) | {1} | {2} |", code.code, code.status, code.title);
+    for code in ErrorCode::ALL {
+        let row = format!("| [`{code}`]({code}.md) | {} | {} |", code.status(), code.title());
         assert!(index.contains(&row), "docs/errors/README.md: {row}");
     }
 }
@@ -100,12 +100,12 @@ fn shown(value: &str) -> String {
 }
 
 #[test]
-fn the_limits_of_checks_log_and_server_are_documented() {
+fn the_limits_of_every_crate_are_documented() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = root.join("docs/limits.md");
     let found = fs::read_to_string(&page).unwrap();
     let mut wanted = found.clone();
-    for name in ["check", "log", "server"] {
+    for name in ["check", "producer", "log", "agents", "server"] {
         let source = fs::read_to_string(root.join(format!("crates/runwire-{name}/src/limits.rs"))).unwrap();
         let (begin, end) = (format!("<!-- {name}-limits:begin -->\n"), format!("<!-- {name}-limits:end -->"));
         let (head, rest) = wanted.split_once(&begin).unwrap_or_else(|| panic!("there is no {begin}"));
@@ -120,25 +120,4 @@ fn the_limits_of_checks_log_and_server_are_documented() {
         found == wanted,
         "docs/limits.md is not what the limits.rs say; RUNWIRE_WRITE_DOCS=1 writes it anew"
     );
-}
-
-#[test]
-fn every_code_in_the_sources_stands_in_the_table() {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let source = fs::read_to_string(&path).unwrap();
-            for rest in
-                source.split("Problem::new(").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'))
-            {
-                let code = rest.split('"').next().unwrap();
-                assert!(CODES.iter().any(|known| known.code == code), "{}: `{code}`", path.display());
-            }
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use runwire_server::agents::demos;
+use runwire_agents::demos;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, COMPLETED, Served, delta};
@@ -20,8 +20,8 @@ async fn known(served: &Served, path: &str, tag: &str) -> Answer {
 }
 
 /// Fails where an answer is not what the OpenAPI document says of it.
-fn assert_described(answer: &Answer, schema: &str) {
-    let mut document: Value = serde_json::from_str(include_str!("../../src/openapi.json")).unwrap();
+async fn assert_described(served: &Served, answer: &Answer, schema: &str) {
+    let mut document = served.get("/openapi.json").await.json();
     document["$ref"] = json!(format!("#/components/schemas/{schema}"));
     let value = answer.json();
     let schema = jsonschema::validator_for(&document).unwrap();
@@ -65,7 +65,7 @@ async fn lists_summarize_each_run_and_thread() {
     let served = Served::start().await;
     some_runs(&served).await;
     let runs = served.get("/v1/runs").await;
-    assert_described(&runs, "RunList");
+    assert_described(&served, &runs, "RunList").await;
     let runs = runs.json();
     assert_eq!(
         (&runs["runs"][0]["message"], &runs["runs"][2]["message"]),
@@ -73,7 +73,7 @@ async fn lists_summarize_each_run_and_thread() {
     );
     assert_eq!(runs["runs"][2]["error"]["message"], "no");
     let threads = served.get("/v1/threads").await;
-    assert_described(&threads, "ThreadList");
+    assert_described(&served, &threads, "ThreadList").await;
     let threads = threads.json();
     let first =
         threads["threads"].as_array().unwrap().iter().find(|thread| thread["thread_id"] == "t1").unwrap();
@@ -85,7 +85,7 @@ async fn lists_summarize_each_run_and_thread() {
     );
     served.post("/v1/threads", r#"{"thread_id":"empty"}"#).await;
     let empty = served.get("/v1/threads/empty").await;
-    assert_described(&empty, "Thread");
+    assert_described(&served, &empty, "Thread").await;
     assert_eq!((&empty.json()["title"], &empty.json()["latest"]), (&Value::Null, &Value::Null));
 }
 
@@ -118,7 +118,7 @@ async fn a_list_is_not_made_again_while_nothing_was_written() {
 async fn demo_agents_list_example_messages() {
     let served = Served::with(|config| config.agents = demos(true)).await;
     let agents = served.get("/v1/agents").await;
-    assert_described(&agents, "AgentList");
+    assert_described(&served, &agents, "AgentList").await;
     for agent in agents.json()["agents"].as_array().unwrap() {
         let examples = agent["examples"].as_array().unwrap();
         assert!(!examples.is_empty(), "{agent}");

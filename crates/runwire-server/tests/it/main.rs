@@ -30,6 +30,7 @@ mod schemas;
 mod sessions;
 mod shutdown;
 mod slots;
+mod socket_loops;
 mod stream_protocol;
 mod strict;
 mod vectors;

@@ -17,6 +17,7 @@ async fn unknown_routes_and_wrong_methods_are_problems_too() {
         (Method::PUT, "/v1/runs/r/cancel", "POST"),
         (Method::PATCH, "/v1/threads/t", "DELETE,GET,HEAD"),
         (Method::POST, "/healthz", "GET,HEAD"),
+        (Method::PUT, "/v1/runs/r/events", "GET,HEAD,POST"),
     ] {
         let answer = served.send(served.request(method, path, &[]).body(Bytes::new()).unwrap()).await;
         answer.problem(405, "method_not_allowed");

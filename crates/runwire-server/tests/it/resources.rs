@@ -172,6 +172,13 @@ async fn a_threads_messages_include_user_messages_in_order() {
         assert_eq!(message["isStreaming"], streaming);
     }
     assert_eq!(page["messages"].as_array().unwrap().len(), 3);
+    // A person's message keeps an id that a part of the run would have.
+    let frames = text("a5", "assistant", "One.") + &text("own#2", "user", "Two.");
+    let frames = frames + &text("a6", "assistant", "Three.") + COMPLETED;
+    served.post("/v1/runs/own/events?thread=own&dialect=runwire", &frames).await.written(10, 0);
+    let page = served.get("/v1/threads/own/messages").await.json();
+    let ids: Vec<String> = said(&page).into_iter().map(|(_, id, _)| id).collect();
+    assert_eq!(ids, ["own", "own#2", "own#3"]);
 }
 
 #[tokio::test]

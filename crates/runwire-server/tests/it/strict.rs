@@ -1,7 +1,7 @@
 //! Strict validation: violations of a dialect's document are refused with `strict`, else warnings of the run.
 
+use runwire_agents::{Agent, AgentKind, ExecAgent, demos};
 use runwire_model::dialect::Dialect;
-use runwire_server::agents::{Agent, AgentKind, ExecAgent, demos};
 use serde_json::{Value, json};
 
 use crate::agents::fake_agents::RunAssertions;

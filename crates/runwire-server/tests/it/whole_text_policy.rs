@@ -1,8 +1,8 @@
 //! The policy for a whole text that differs from its streamed pieces.
 
+use runwire_agents::{Agent, AgentKind, ExecAgent};
 use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
-use runwire_server::agents::{Agent, AgentKind, ExecAgent};
 use serde_json::{Value, json};
 
 use crate::agents::fake_agents::RunAssertions;

@@ -1,7 +1,7 @@
 //! Parses the fields of AG-UI's `RunAgentInput` that the server needs.
 
-use runwire_model::Json;
 use runwire_model::json::{FieldError, Object};
+use runwire_model::{ErrorCode, Json};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -46,20 +46,20 @@ pub(super) enum ResumeStatus {
 impl RunInput {
     /// Parses the body of a request.
     pub(super) fn read(whole: Json) -> Result<Self, Problem> {
-        let wrong = |error: FieldError| Problem::new("bad_body", error.to_string());
+        let wrong = |error: FieldError| Problem::new(ErrorCode::BadBody, error.to_string());
         let Some(mut fields) = Object::of_json(&whole) else {
-            return Err(Problem::new("bad_body", "the body is no RunAgentInput"));
+            return Err(Problem::new(ErrorCode::BadBody, "the body is no RunAgentInput"));
         };
         let thread = fields.take_id("threadId").map_err(wrong)?.ok_or_else(|| missing_field("threadId"))?;
         let run = fields.take_id("runId").map_err(wrong)?.ok_or_else(|| missing_field("runId"))?;
         let messages: Vec<&RawValue> = match fields.take_present("messages") {
             None => Vec::new(),
             Some(messages) => serde_json::from_str(messages.get())
-                .map_err(|_| Problem::new("bad_body", "`messages` must be an array"))?,
+                .map_err(|_| Problem::new(ErrorCode::BadBody, "`messages` must be an array"))?,
         };
         let last = messages.last().map(|last| Json::from_raw(last).to_value()).transpose();
         let last = last.map_err(|error| {
-            Problem::new("bad_body", format!("the last message cannot be read: {error}"))
+            Problem::new(ErrorCode::BadBody, format!("the last message cannot be read: {error}"))
                 .with("field", "messages")
         })?;
         let last = last.unwrap_or_default();
@@ -72,7 +72,7 @@ impl RunInput {
                 let detail = format!(
                     "`resume` must be a list of `{{interruptId, status: resolved|cancelled, payload?}}`: {error}"
                 );
-                Problem::new("bad_body", detail).with("field", "resume")
+                Problem::new(ErrorCode::BadBody, detail).with("field", "resume")
             })?,
         };
         Ok(Self { thread, run, message, message_id, resume, whole })
@@ -138,7 +138,7 @@ mod tests {
             r#"{"threadId":"t","runId":"r","resume":[{"interruptId":"a"}]}"#,
             r#"{"threadId":"t","runId":"r","resume":[{"interruptId":"a","status":"maybe"}]}"#,
         ] {
-            assert_eq!(read(wrong).unwrap_err().code(), "bad_body", "{wrong}");
+            assert_eq!(read(wrong).unwrap_err().code(), ErrorCode::BadBody, "{wrong}");
         }
     }
 }

@@ -6,33 +6,34 @@ mod run_id_rewriter;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use axum::routing::{get, post};
 use http::HeaderMap;
 use http::request::Parts;
 use runwire_log::{LogError, NewRun, RunKey, RunQuery, ThreadKey};
-use runwire_model::Json;
 use runwire_model::dialect::Dialect;
-use runwire_model::record::{ChatMessage, Earlier};
+use runwire_model::record::{ChatMessage, History};
+use runwire_model::{ErrorCode, Json};
 
 use super::start_run::{self, StartAt, agent_of, newest_run, read_params};
-use crate::agents::ag_ui_messages::abridge_input;
 use crate::feed::FeedReader;
 use crate::ids::{self, ThreadParam};
-use crate::json_body::JsonBody;
+use crate::json_body::HeldJsonBody;
+use crate::openapi::params::{AgentInPath, LastEventId};
+use crate::openapi::schemas::RunAgentInput;
 use crate::problem::Problem;
 use crate::read::{last_event_id, respond, rewritten_stream};
 use crate::{AppState, limits};
 use input::RunInput;
+use runwire_agents::ag_ui_messages::abridge_input;
 
-pub(super) fn routes() -> Router<Arc<AppState>> {
-    Router::new().route("/ag-ui/{agent}", post(run)).route("/ag-ui/{agent}/{thread}", get(attach))
-}
-
-/// Sends a snapshot of the thread's newest run, then follows it to its end or next interaction.
-async fn attach(
+/// Attaches to a thread as an AG-UI client does.
+#[utoipa::path(
+    get, path = "/ag-ui/{agent}/{thread}", operation_id = "agUiAttach", tag = "façades",
+    params(AgentInPath, ThreadParam, LastEventId),
+    responses((status = 200, description = "The frames, live.", body = String, content_type = "text/event-stream")),
+)]
+pub(crate) async fn attach(
     State(state): State<Arc<AppState>>,
     Path((agent, _)): Path<(String, String)>,
     ThreadParam(thread): ThreadParam,
@@ -61,17 +62,26 @@ async fn check_agent(state: &AppState, thread: &ThreadKey, agent: String) -> Res
         ..RunQuery::default()
     };
     match state.log.runs(query).await?.is_empty() {
-        true => Err(state.agents.unknown_agent(&agent)),
+        true => Err(Problem::unknown_agent(&state.agents, &agent)),
         false => Ok(()),
     }
 }
 
-/// Starts a run, or resumes one with the answers in `resume`.
-async fn run(
+/// Starts a run, or answers its questions, as an AG-UI client does.
+///
+/// The body is the official RunAgentInput. With `resume`, which must answer everything that is open, the thread's run goes
+/// on. The response ends with the run, or with its next question. A `runId` that is known is attached to.
+#[utoipa::path(
+    post, path = "/ag-ui/{agent}", operation_id = "agUiRun", tag = "façades",
+    params(AgentInPath),
+    request_body = inline(RunAgentInput),
+    responses((status = 200, description = "The frames, up to the run's end or its next question.", body = String, content_type = "text/event-stream")),
+)]
+pub(crate) async fn run(
     State(state): State<Arc<AppState>>,
     Path(agent): Path<String>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<Json, { limits::CONVERSATION_BYTES }>,
+    HeldJsonBody(body, share): HeldJsonBody<Json, { limits::CONVERSATION_BYTES }>,
 ) -> Result<Response, Problem> {
     let input = RunInput::read(body)?;
     for (name, id) in [("threadId", &input.thread), ("runId", &input.run)] {
@@ -85,12 +95,14 @@ async fn run(
         true => begin(&state, &thread, agent, input).await?,
         false => resume::resume(&state, &thread, &input.resume).await?,
     };
+    // The conversation is no longer held.
+    drop(share);
     let reader = match read_params(&state, Dialect::AgUi, from).read_run(&state, &run).await? {
         Some(reader) => Some(reader),
         // Nothing follows: send a snapshot, which includes the end.
         None => read_params(&state, Dialect::AgUi, StartAt::Snapshot).read_run(&state, &run).await?,
     };
-    let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
+    let reader = reader.ok_or_else(|| Problem::new(ErrorCode::Internal, "a run has no present"))?;
     Ok(rewritten_stream(
         &state,
         reader.until_first_response(),

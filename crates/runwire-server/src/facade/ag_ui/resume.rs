@@ -1,6 +1,7 @@
 //! Handles `resume`: the answers to all open interactions of a thread's run.
 
 use runwire_log::{Answer, LogError, RunInfo, RunKey, ThreadKey};
+use runwire_model::ErrorCode;
 
 use super::input::{ResumeEntry, ResumeStatus};
 use crate::AppState;
@@ -58,7 +59,7 @@ pub(super) async fn resume(
 /// The client knows all interactions that were open when its newest one was requested. Later ones follow in the
 /// response.
 fn check_covered(run: &RunInfo, entries: &[ResumeEntry]) -> Result<(), Problem> {
-    let invalid = |detail: String| Problem::new("invalid_answer", detail).with("field", "resume");
+    let invalid = |detail: String| Problem::new(ErrorCode::InvalidAnswer, detail).with("field", "resume");
     let count = |id: &str| entries.iter().filter(|entry| entry.interrupt_id == id).count();
     if let Some(twice) = entries.iter().find(|entry| count(&entry.interrupt_id) > 1) {
         return Err(invalid(format!("`resume` answers `{}` more than once", twice.interrupt_id)));

@@ -13,6 +13,7 @@ use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 use tokio::task::JoinHandle;
 
@@ -23,11 +24,22 @@ use crate::facade::start_run::{BodyFields, StartAt, agent_in_query, read_params}
 use crate::feed::{FeedReader, Next};
 use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
+use crate::openapi::params::SocketAgent;
 use crate::problem::Problem;
 use crate::websocket::{self, Outbox};
 use crate::{AppState, limits};
 
-pub(super) async fn upgrade(
+/// Opens a WebSocket for EasyFlow's chats and forms.
+///
+/// In: the body of `POST /api/v1/bot/chat` or of `POST /api/v1/bot/form`, one a message. Out: the run's frames, one a
+/// message; `{"op":"ack","form_id",…}` for an answer; `{"op":"error","form_id"?,<problem>}` for what is refused, and
+/// EasyFlow's `system/error` for a chat that is.
+#[utoipa::path(
+    get, path = "/api/v1/bot/ws", operation_id = "easyflowSocket", tag = "façades",
+    params(SocketAgent),
+    responses((status = 101, description = "The connection is a WebSocket now.")),
+)]
+pub(crate) async fn upgrade(
     State(state): State<Arc<AppState>>,
     Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
@@ -66,7 +78,7 @@ impl websocket::MessageHandler for ChatSocket {
         };
         if conversation.is_none() && !fields.has("prompt") {
             let detail = "a message is a chat (`prompt`, `conversationId`) or an answer (`conversation_id`, `form_id`, `values`)";
-            return self.refuse(Problem::new("bad_message", detail)).await;
+            return self.refuse(Problem::new(ErrorCode::BadMessage, detail)).await;
         }
         match self.chat(conversation.clone(), fields).await {
             Ok(()) => true,
@@ -94,7 +106,7 @@ impl ChatSocket {
         self.runs.retain(|_, sending| !sending.is_finished());
         if self.runs.len() >= limits::SUBSCRIPTIONS {
             let detail = format!("a socket has at most {} runs", limits::SUBSCRIPTIONS);
-            return Err(Problem::new("too_many_subscriptions", detail));
+            return Err(Problem::new(ErrorCode::TooManySubscriptions, detail));
         }
         let agent = self.agent.clone();
         let (run, begun) = chat_run(&self.state, &self.tenant, agent, conversation.clone(), fields).await?;
@@ -128,7 +140,7 @@ async fn send(mut reader: FeedReader, conversation: String, out: Outbox, _open: 
             }
             Ok(Next::CaughtUp) => {}
             Ok(Next::Ended) if reader.is_run_over() => return,
-            Ok(Next::Ended) => break Problem::new("run_unknown", "the run was deleted"),
+            Ok(Next::Ended) => break Problem::new(ErrorCode::RunUnknown, "the run was deleted"),
             Err(error) => break error.into(),
         }
     };

@@ -1,6 +1,6 @@
 //! The built-in demo agents.
 
-use runwire_server::agents::demos;
+use runwire_agents::demos;
 use serde_json::{Value, json};
 
 use super::fake_agents::{RunAssertions, count};

@@ -113,7 +113,7 @@ async fn a_program_that_floods_nonsense_is_stopped_with_the_first_of_it() {
     let (run, events) = run_of(&format!("yes nonsense {mark}")).await;
     assert_eq!((&run["status"], &run["error"]["code"]), (&"failed".into(), &"agent_garbled".into()));
     assert!(run["error"]["message"].as_str().unwrap().contains("line 1: "), "{run}");
-    assert_eq!(count(&events, "foreign"), runwire_server::limits::AGENT_UNREADABLE_FRAMES);
+    assert_eq!(count(&events, "foreign"), runwire_agents::limits::AGENT_UNREADABLE_FRAMES);
     no_process_left(&mark).await;
 }
 
@@ -232,7 +232,7 @@ async fn a_program_that_does_not_exist_fails_its_run_and_says_which() {
         with_program(config, "");
         let mut agent = super::exec_of("");
         agent.command = vec!["/nowhere/agent".into()];
-        config.agents[0].kind = runwire_server::agents::AgentKind::Exec(agent);
+        config.agents[0].kind = runwire_agents::AgentKind::Exec(agent);
     })
     .await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Method;
+use runwire_agents::{Agent, AgentKind, ExecAgent, HttpAgent};
 use runwire_model::dialect::Dialect;
-use runwire_server::agents::{Agent, AgentKind, ExecAgent, HttpAgent};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

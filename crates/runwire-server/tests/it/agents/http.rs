@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use runwire_agents::HttpAgent;
 use runwire_model::dialect::Dialect;
-use runwire_server::agents::HttpAgent;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 

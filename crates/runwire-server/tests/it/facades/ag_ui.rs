@@ -1,6 +1,6 @@
 //! The façade of AG-UI: retries, partial answers, reloads.
 
-use runwire_server::agents::demos;
+use runwire_agents::demos;
 use serde_json::{Value, json};
 
 use super::{frames, open, serving};

@@ -1,6 +1,6 @@
 //! The façades of Agio, StreamingEngine and EasyFlow: agent, run, and error frames.
 
-use runwire_server::agents::demos;
+use runwire_agents::demos;
 use serde_json::{Value, json};
 
 use super::{frames, open, serving};

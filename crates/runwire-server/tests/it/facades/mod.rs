@@ -7,7 +7,7 @@ mod easyflow_socket;
 mod loom;
 mod social_app;
 
-use runwire_server::agents::demos;
+use runwire_agents::demos;
 use serde_json::Value;
 
 use crate::harness::{Answer, Raw, Served};

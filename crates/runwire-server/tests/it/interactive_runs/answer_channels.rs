@@ -1,6 +1,6 @@
 //! An interaction has one answer, whichever channels people use.
 
-use runwire_server::agents::demos;
+use runwire_agents::demos;
 use serde_json::{Value, json};
 
 use super::{FORM, of_type, write};

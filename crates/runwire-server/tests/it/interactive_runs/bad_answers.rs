@@ -1,6 +1,6 @@
 //! Invalid answers and hostile schemas: refused without side effects.
 
-use runwire_server::agents::demos;
+use runwire_agents::demos;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 

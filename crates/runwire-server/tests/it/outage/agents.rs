@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runwire_log::{Append, FrameBatch, Log, RunKey, Stamp, Target};
+use runwire_agents::demos;
+use runwire_log::{Append, FrameBatch, LogEvents, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
-use runwire_server::agents::demos;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
@@ -160,9 +160,9 @@ async fn an_agent_that_ends_during_an_outage_ends_its_run_after_it() {
 }
 
 /// A program that ends at a moment that nobody knows.
-fn program_called(name: &str) -> runwire_server::agents::Agent {
+fn program_called(name: &str) -> runwire_agents::Agent {
     let script = r#"for c in a b c; do echo "{\"type\":\"message_chunk\",\"content\":\"$c\",\"id\":\"n\"}"; sleep 0.2; done"#;
-    runwire_server::agents::Agent { name: name.into(), ..exec_agent(script) }
+    runwire_agents::Agent { name: name.into(), ..exec_agent(script) }
 }
 
 /// An HTTP agent that says `a`, waits, and says the rest.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runwire_log::{Append, FrameBatch, Log, RunKey, Stamp, Target};
+use runwire_log::{Append, FrameBatch, LogEvents, RunKey, Stamp, Target};
 
 use super::flaky_log::Outage;
 use super::serving;

@@ -97,19 +97,7 @@ impl FlakyLog {
 }
 
 #[async_trait]
-impl Log for FlakyLog {
-    async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
-        self.check(WRITE, "create_thread")?.create_thread(thread).await
-    }
-
-    async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        let created = self.check(WRITE, "create_run")?.create_run(run).await;
-        while self.check(Outage::Creations as u8, "creation").is_err() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-        self.acknowledged(created?)
-    }
-
+impl LogEvents for FlakyLog {
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
         let is_agents = append.stamp.as_ref().is_some_and(|stamp| &*stamp.producer == "runwire-agent");
         if is_agents && self.check(Outage::Agents as u8, "agent").is_err() {
@@ -119,109 +107,16 @@ impl Log for FlakyLog {
         self.acknowledged(appended)
     }
 
-    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.check(WRITE, "cancel")?.cancel(run, cancel).await
-    }
-
-    async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.check(WRITE, "answer_all")?.answer_all(run, answers).await
-    }
-
-    async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.check(WRITE, "heartbeat")?.heartbeat(run).await
-    }
-
-    async fn sweep(&self) -> Result<usize, LogError> {
-        self.check(WRITE, "sweep")?.sweep().await
-    }
-
-    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
-        self.check(READ, "export")?.export(thread, part).await
-    }
-
-    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
-        self.check(WRITE, "import")?.import(thread, items).await
-    }
-
-    async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.check(WRITE, "delete_thread")?.delete_thread(thread, force).await
-    }
-
-    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
-        self.check(WRITE, "trim")?.trim(retention).await
-    }
-
-    async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.check(READ, "run")?.run(run).await
-    }
-
-    async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
-        self.check(READ, "runs")?.runs(query).await
-    }
-
-    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
-        self.check(WRITE, "claim_orphans")?.claim_orphans(agents, limit).await
-    }
-
-    async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
-        self.check(READ, "interaction")?.interaction(run, interaction_id).await
-    }
-
-    async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
-        self.check(READ, "interactions")?.interactions(query).await
-    }
-
-    async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
-        self.check(WRITE, "subscribe")?.subscribe(subscribers).await
-    }
-
-    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
-        self.check(READ, "outbox")?.outbox(subscriber, limit).await
-    }
-
-    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
-        self.check(WRITE, "mark_delivered")?.mark_delivered(notice, outcome).await
-    }
-
-    fn outbox_changed(&self) -> watch::Receiver<()> {
-        self.log.outbox_changed()
-    }
-
-    async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
-        self.check(READ, "thread")?.thread(thread).await
-    }
-
-    async fn threads(
-        &self,
-        tenant: &str,
-        before: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<ThreadInfo>, LogError> {
-        self.check(READ, "threads")?.threads(tenant, before, limit).await
-    }
-
-    async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
-        self.check(READ, "spans")?.spans(thread).await
-    }
-
-    async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError> {
-        self.check(READ, "producer")?.producer(run, producer).await
-    }
-
-    async fn thread_producer(
-        &self,
-        thread: &ThreadKey,
-        producer: &str,
-    ) -> Result<Option<ProducerInfo>, LogError> {
-        self.check(READ, "thread_producer")?.thread_producer(thread, producer).await
-    }
-
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
         self.check(READ, "read")?.read(thread, after).await
     }
 
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
         self.check(READ, "before")?.before(thread, seq).await
+    }
+
+    async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
+        self.check(READ, "spans")?.spans(thread).await
     }
 
     async fn checkpoint(
@@ -245,6 +140,126 @@ impl Log for FlakyLog {
 
     fn version(&self) -> Option<u64> {
         self.log.version()
+    }
+}
+
+#[async_trait]
+impl LogRuns for FlakyLog {
+    async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
+        self.check(WRITE, "create_thread")?.create_thread(thread).await
+    }
+
+    async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
+        let created = self.check(WRITE, "create_run")?.create_run(run).await;
+        while self.check(Outage::Creations as u8, "creation").is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        self.acknowledged(created?)
+    }
+
+    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
+        self.check(WRITE, "cancel")?.cancel(run, cancel).await
+    }
+
+    async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
+        self.check(WRITE, "answer_all")?.answer_all(run, answers).await
+    }
+
+    async fn heartbeat_all(&self, runs: Vec<RunKey>) -> Result<Vec<Result<RunInfo, LogError>>, LogError> {
+        self.check(WRITE, "heartbeat")?.heartbeat_all(runs).await
+    }
+}
+
+#[async_trait]
+impl LogLookups for FlakyLog {
+    async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
+        self.check(READ, "run")?.run(run).await
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
+        self.check(READ, "runs")?.runs(query).await
+    }
+
+    async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
+        self.check(READ, "thread")?.thread(thread).await
+    }
+
+    async fn threads(
+        &self,
+        tenant: &str,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ThreadInfo>, LogError> {
+        self.check(READ, "threads")?.threads(tenant, before, limit).await
+    }
+
+    async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError> {
+        self.check(READ, "producer")?.producer(run, producer).await
+    }
+
+    async fn thread_producer(
+        &self,
+        thread: &ThreadKey,
+        producer: &str,
+    ) -> Result<Option<ProducerInfo>, LogError> {
+        self.check(READ, "thread_producer")?.thread_producer(thread, producer).await
+    }
+
+    async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
+        self.check(READ, "interaction")?.interaction(run, interaction_id).await
+    }
+
+    async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
+        self.check(READ, "interactions")?.interactions(query).await
+    }
+}
+
+#[async_trait]
+impl LogUpkeep for FlakyLog {
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
+        self.check(READ, "export")?.export(thread, part).await
+    }
+
+    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
+        self.check(WRITE, "import")?.import(thread, items).await
+    }
+
+    async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
+        self.check(WRITE, "delete_thread")?.delete_thread(thread, force).await
+    }
+
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
+        self.check(WRITE, "trim")?.trim(retention).await
+    }
+
+    async fn sweep(&self) -> Result<usize, LogError> {
+        self.check(WRITE, "sweep")?.sweep().await
+    }
+}
+
+#[async_trait]
+impl LogOutbox for FlakyLog {
+    async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
+        self.check(WRITE, "subscribe")?.subscribe(subscribers).await
+    }
+
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
+        self.check(READ, "outbox")?.outbox(subscriber, limit).await
+    }
+
+    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.check(WRITE, "mark_delivered")?.mark_delivered(notice, outcome).await
+    }
+
+    fn outbox_changed(&self) -> watch::Receiver<()> {
+        self.log.outbox_changed()
+    }
+}
+
+#[async_trait]
+impl LogNode for FlakyLog {
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
+        self.check(WRITE, "claim_orphans")?.claim_orphans(agents, limit).await
     }
 
     async fn stats(&self) -> Result<LogStats, LogError> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use runwire_server::Config;
 
 use crate::harness::Served;
-use flaky_log::{FlakyLog, Outage};
+pub(crate) use flaky_log::{FlakyLog, Outage};
 
 /// A server whose store can be told to be away.
 async fn serving(configure: impl FnOnce(&mut Config)) -> (Served, Arc<FlakyLog>) {
