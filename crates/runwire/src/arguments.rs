@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Dev(DevArguments),
     /// Start a server
     Serve(ServeArguments),
-    /// Make the tables of a store, or bring those of an older version to this one
+    /// Make the tables of a new store
     Migrate(MigrateArguments),
     /// Show what the server would go by, or what is wrong with its configuration
     CheckConfig(CheckConfigArguments),

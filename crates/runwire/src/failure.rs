@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use runwire_client::Error;
 use runwire_log::postgres;
+use runwire_log::sqlite::SqliteOpenError;
 
 use crate::table::sanitize;
 
@@ -24,7 +25,7 @@ pub(crate) enum Failure {
     #[error("{message}")]
     Usage { message: String, hint: &'static str },
     #[error("cannot open the store: {0}")]
-    Store(#[from] runwire_log::sqlite::SqliteOpenError),
+    Store(#[from] SqliteOpenError),
     #[error("cannot open the store: {0}")]
     SharedStore(#[from] postgres::PgOpenError),
     #[error("cannot listen on {address}: {error}")]
@@ -52,7 +53,7 @@ impl Failure {
             Self::BadFile { .. } | Self::NoAgent { .. } => 1,
             // A supervisor need not restart the server: the configuration must be fixed first.
             Self::SharedStore(error) if !error.may_pass() => 1,
-            Self::Store(runwire_log::sqlite::SqliteOpenError::Newer { .. }) => 1,
+            Self::Store(SqliteOpenError::Newer { .. } | SqliteOpenError::Older { .. }) => 1,
             Self::Usage { .. } => 2,
             _ => 3,
         }
@@ -128,7 +129,9 @@ fn postgres_hint(error: &postgres::PgOpenError) -> Option<&'static str> {
         postgres::PgOpenError::Tail(_) => {
             Some("an address is redis://:PASSWORD@HOST:PORT, with TLS rediss://…")
         }
-        postgres::PgOpenError::Unusable(_) | postgres::PgOpenError::Newer { .. } => None,
+        postgres::PgOpenError::Unusable(_)
+        | postgres::PgOpenError::Newer { .. }
+        | postgres::PgOpenError::Older { .. } => None,
     }
 }
 
@@ -154,7 +157,8 @@ pub(crate) fn plain(error: &Error) -> String {
 fn unplaced(error: &Error) -> String {
     match error.problem() {
         Some(problem) => {
-            let (detail, code) = (problem.detail().unwrap_or_default(), problem.code().unwrap_or_default());
+            let (detail, code) =
+                (problem.detail().unwrap_or_default(), problem.code_text().unwrap_or_default());
             format!("{detail} [{code}]").chars().map(sanitize).collect()
         }
         None => plain(error),

@@ -23,7 +23,6 @@ mod serve;
 mod table;
 mod transfer;
 mod validate;
-mod view;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `runwire migrate`: creates or migrates the tables of a store.
+//! `runwire migrate`: creates the tables of a store.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::config::{self, Flags};
 use crate::failure::Failure;
 use crate::{check_config, serve};
 
-/// Migrates the store, and prints the former and the new version.
+/// Creates the tables, and prints the former and the new version.
 pub(crate) fn run(arguments: &MigrateArguments) -> Result<Verdict, Failure> {
     let (config, store) = (arguments.config.clone(), arguments.store.clone());
     let configuration = config::read(&Flags { config, store, ..Flags::default() }, Vec::new())?;

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Display};
 
-use crate::view::columns::{self, BETWEEN};
-use crate::view::measure::{fit, pad, width};
-pub(crate) use crate::view::sanitize::sanitize;
+use runwire_view::columns::{self, BETWEEN};
+use runwire_view::measure::{fit, pad, width};
+pub(crate) use runwire_view::sanitize::sanitize;
 
 /// Columns that the cells beside the first need to be readable.
 const BESIDE_COLUMNS: usize = 20;

@@ -10,7 +10,7 @@ use runwire_client::BaseUrl;
 use super::watch::seconds;
 use super::{DialectChoice, EXIT_CODES, InputFraming, id, readable};
 use crate::failure::Failure;
-use crate::view::answer::quoted;
+use runwire_view::answer::quoted;
 
 const PUSH_EXAMPLES: &str = "\
 Examples:

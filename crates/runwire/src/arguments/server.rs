@@ -49,13 +49,12 @@ Examples:
   Make the tables of a new store in Postgres:
     runwire migrate --store postgres://runwire@db.example/runwire
 
-  Bring the store that the configuration names to this version, before its nodes
-  are started anew:
+  Make those of the store that the configuration names, before its nodes start:
     runwire migrate --config /etc/runwire/runwire.toml
 
-`runwire serve` migrates by itself, also where several nodes start at once. This
+`runwire serve` makes them by itself, also where several nodes start at once. This
 command is for those who want to do it beforehand, or as another user. It can be
-repeated. A store that a newer version has written is left as it is.";
+repeated. A store that another version has written is left as it is.";
 
 const CHECK_CONFIG_EXAMPLES: &str = "\
 Examples:

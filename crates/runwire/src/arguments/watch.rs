@@ -143,9 +143,7 @@ pub(crate) struct TailArguments {
     #[arg(long, value_name = "SLOTS", requires = "dialect")]
     pub(crate) slots: Option<SlotsName>,
 
-    /// Begin with the present state in one go instead of all that led to it (runwire, ag-ui, easyflow-chat,
-    /// streaming-engine)
-    #[arg(long, conflicts_with_all = ["after", "new", "thread"])]
+    #[arg(long, help = attach_help(), conflicts_with_all = ["after", "new", "thread"])]
     pub(crate) attach: bool,
 
     /// Read all runs of a thread
@@ -283,6 +281,13 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 
 fn json(text: &str) -> Result<Json, String> {
     Json::parse(text).map_err(|error| format!("this is not JSON: {error}"))
+}
+
+/// Describes `--attach`, with the dialects that offer it.
+fn attach_help() -> String {
+    let dialects = Dialect::ALL.into_iter().filter(|dialect| dialect.offers_attach());
+    let names: Vec<&str> = dialects.map(Dialect::name).collect();
+    format!("Begin with the present state in one go instead of all that led to it ({})", names.join(", "))
 }
 
 #[cfg(test)]

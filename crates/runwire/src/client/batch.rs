@@ -1,12 +1,9 @@
 //! A batch of frames that is uploaded in one request, with the input line of each frame.
 
 use bytes::Bytes;
+use runwire_client::EncodedFrames;
 use runwire_model::framing::{Framing, write_frame};
-
-/// A batch of this many bytes is full: a server commits as much at once.
-const MAX_BATCH_BYTES: usize = 256 << 10;
-/// Limits the frames of a batch.
-const MAX_BATCH_FRAMES: usize = 1024;
+use runwire_producer::limits::{BATCH_BYTES, BATCH_FRAMES};
 
 /// A frame that is not acknowledged yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,17 +25,17 @@ pub(crate) struct UploadBatch {
 impl UploadBatch {
     /// Creates an empty batch. Input other than NDJSON is sent as server-sent events, which keep names and line ends.
     pub(crate) fn new(input: Framing) -> Self {
-        let framing = if input == Framing::Ndjson { Framing::Ndjson } else { Framing::Sse };
-        Self { framing, frames: Vec::new(), bytes: 0 }
+        Self { framing: Self::framing_for(input), frames: Vec::new(), bytes: 0 }
+    }
+
+    /// Returns the framing that input of a framing is sent in.
+    pub(crate) fn framing_for(input: Framing) -> Framing {
+        if input == Framing::Ndjson { Framing::Ndjson } else { Framing::Sse }
     }
 
     pub(crate) fn push(&mut self, frame: QueuedFrame) {
         self.bytes += frame.data.len();
         self.frames.push(frame);
-    }
-
-    pub(crate) fn framing(&self) -> Framing {
-        self.framing
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -50,10 +47,14 @@ impl UploadBatch {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.frames.len() >= MAX_BATCH_FRAMES || self.bytes >= MAX_BATCH_BYTES
+        self.frames.len() >= BATCH_FRAMES || self.bytes >= BATCH_BYTES
     }
 
-    pub(crate) fn body(&self) -> Bytes {
+    pub(crate) fn encoded(&self) -> EncodedFrames {
+        EncodedFrames { body: self.body(), count: self.frames.len() as u64 }
+    }
+
+    fn body(&self) -> Bytes {
         let mut body = Vec::with_capacity(self.bytes + 8 * self.frames.len());
         for frame in &self.frames {
             write_frame(self.framing, &mut body, None, frame.name.as_deref(), &frame.data);
@@ -99,7 +100,7 @@ mod tests {
     fn names_and_line_ends_travel_as_server_sent_events() {
         let mut batch = UploadBatch::new(Framing::Json);
         batch.push(frame(1, Some("greeting"), "{\n}"));
-        assert_eq!(batch.framing(), Framing::Sse);
+        assert_eq!(batch.framing, Framing::Sse);
         assert_eq!(batch.body(), "event: greeting\ndata: {\ndata: }\n\n");
     }
 }

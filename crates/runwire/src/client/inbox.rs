@@ -14,7 +14,7 @@ use crate::arguments::InboxArguments;
 use crate::failure::{Failure, plain};
 use crate::screen;
 use crate::table::Table;
-use crate::view::terminal_columns_and_rows;
+use runwire_view::terminal_columns_and_rows;
 
 /// Interval of polling with `--watch`.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use runwire_client::{Error, Problem, UploadReceipt};
+use runwire_client::{Error, Problem, Producer, Upload, UploadReceipt};
 use runwire_model::framing::Framing;
 use tokio::sync::mpsc;
 
+use super::batch::UploadBatch;
 use super::line_map::LineMap;
 use super::notes::Notes;
-use super::writer::{HEARTBEAT_INTERVAL, Producer, ProducerWriter, WriteTarget};
+use super::writer::{BatchWriter, HEARTBEAT_INTERVAL, WriteTarget};
 use super::{block_on, connect, push_producer};
 use crate::Verdict;
 use crate::arguments::PushArguments;
@@ -46,18 +47,13 @@ async fn push(arguments: &PushArguments, run: Option<&str>, source: InputSource)
     let first = input.first(arguments.framing.named()).await?;
     let sent = match &arguments.producer {
         Some(producer) => {
-            let producer =
-                Producer { id: producer.clone(), epoch: arguments.epoch, next: arguments.seq.unwrap_or(0) };
-            let writer = ProducerWriter {
-                target,
-                dialect: arguments.dialect.named(),
-                thread: arguments.thread.clone(),
-                producer,
-                parallel: arguments.parallel,
-                retry_timeout: arguments.patience,
-                was_reached: false,
-                notes: Notes::on_screen(screen.clone()),
-            };
+            let (epoch, next) = (arguments.epoch.unwrap_or(0), arguments.seq.unwrap_or(0));
+            let writer = upload(arguments, &target)
+                .framing(UploadBatch::framing_for(first.framing))
+                .into_producer(Producer::new(producer.as_str(), epoch, next))
+                .give_up_after(arguments.patience)
+                .fail_unless_reached();
+            let writer = BatchWriter::new(target, writer, Notes::on_screen(screen.clone()));
             push_producer::push(writer, first, input, arguments.end).await
         }
         None => send_once(arguments, &target, first, input).await,
@@ -100,6 +96,18 @@ impl From<Failure> for PushError {
     }
 }
 
+/// Creates the upload that the arguments describe.
+fn upload(arguments: &PushArguments, target: &WriteTarget) -> Upload {
+    let mut upload = target.upload().parallel(arguments.parallel);
+    if let Some(dialect) = arguments.dialect.named() {
+        upload = upload.dialect(dialect);
+    }
+    if let Some(thread) = &arguments.thread {
+        upload = upload.thread(thread);
+    }
+    upload
+}
+
 /// Sends the input in one streamed request. Nothing is retried, as without a producer the outcome is unknown.
 async fn send_once(
     arguments: &PushArguments,
@@ -107,13 +115,7 @@ async fn send_once(
     first: FirstBytes,
     input: InputChunks,
 ) -> Result<UploadReceipt, PushError> {
-    let mut upload = target.upload().framing(first.framing).end(arguments.end).parallel(arguments.parallel);
-    if let Some(dialect) = arguments.dialect.named() {
-        upload = upload.dialect(dialect);
-    }
-    if let Some(thread) = &arguments.thread {
-        upload = upload.thread(thread);
-    }
+    let upload = upload(arguments, target).framing(first.framing).end(arguments.end);
     let (sender, mut pieces) = mpsc::channel(1);
     let line_map = Arc::new(Mutex::new(LineMap::new(first.framing)));
     let sending = tokio::spawn(send(first, input, sender, HEARTBEAT_INTERVAL, line_map.clone()));

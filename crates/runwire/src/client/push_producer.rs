@@ -1,14 +1,15 @@
 //! `push --producer`: uploads batches with retries; the producer's sequence makes each write exactly once.
 
 use bytes::Bytes;
-use runwire_client::{Error, UploadReceipt};
+use runwire_client::{Error, UploadReceipt, WriteError};
+use runwire_model::ErrorCode;
 use runwire_model::framing::{Framing, Unframer, is_end_mark};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::timeout;
 
 use super::batch::{QueuedFrame, UploadBatch};
 use super::push::{FirstBytes, InputChunks, PushError};
-use super::writer::{BatchError, HEARTBEAT_INTERVAL, ProducerWriter};
+use super::writer::{BatchWriter, HEARTBEAT_INTERVAL};
 use crate::failure::Failure;
 use crate::hint;
 
@@ -17,7 +18,7 @@ const UNDECIDED_FRAMES: usize = 16;
 
 /// Sends the input in batches, each as soon as it is read.
 pub(super) async fn push(
-    writer: ProducerWriter,
+    writer: BatchWriter,
     first: FirstBytes,
     mut input: InputChunks,
     end: bool,
@@ -55,7 +56,7 @@ pub(super) async fn push(
 }
 
 struct ProducerPush {
-    writer: ProducerWriter,
+    writer: BatchWriter,
     unframer: Unframer,
     batch: UploadBatch,
     last: Option<UploadReceipt>,
@@ -64,7 +65,7 @@ struct ProducerPush {
 }
 
 impl ProducerPush {
-    fn new(writer: ProducerWriter, framing: Framing) -> Self {
+    fn new(writer: BatchWriter, framing: Framing) -> Self {
         let (unframer, batch) = (Unframer::new(framing), UploadBatch::new(framing));
         Self { writer, unframer, batch, last: None, accepted: 0, duplicates: 0 }
     }
@@ -110,19 +111,24 @@ impl ProducerPush {
                 self.batch.clear();
                 Ok(())
             }
-            Err(BatchError::Frame { at, problem } | BatchError::Closed { at, problem }) => {
+            Err(
+                WriteError::Frame { at, error: Error::Refused(problem) }
+                | WriteError::Closed { at, error: Error::Refused(problem) },
+            ) => {
                 let line = self.batch.take(at).map(|frame| frame.line);
                 let accepted = self.accepted + problem.accepted().unwrap_or(0);
                 let duplicates = self.duplicates + problem.duplicates().unwrap_or(0);
                 Err(PushError::Refused { problem, line, accepted, duplicates })
             }
-            Err(BatchError::Other(error)) if !is_over && self.may_wait(&error) => Ok(()),
-            Err(BatchError::Other(error)) => Err(Failure::from(error).into()),
+            Err(error) => match error.into_inner() {
+                error if !is_over && self.may_wait(&error) => Ok(()),
+                error => Err(Failure::from(error).into()),
+            },
         }
     }
 
     fn may_wait(&self, error: &Error) -> bool {
-        let is_undecided = error.code() == Some("dialect_ambiguous") && self.last.is_none();
+        let is_undecided = error.code() == Some(ErrorCode::DialectAmbiguous) && self.last.is_none();
         is_undecided && self.batch.len() < UNDECIDED_FRAMES && !self.batch.is_full()
     }
 

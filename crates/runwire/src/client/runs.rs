@@ -13,7 +13,7 @@ use crate::arguments::RunsArguments;
 use crate::failure::Failure;
 use crate::screen;
 use crate::table::Table;
-use crate::view::terminal_columns_and_rows;
+use runwire_view::terminal_columns_and_rows;
 
 /// Prints the newest runs.
 pub(crate) fn run(arguments: &RunsArguments) -> Result<Verdict, Failure> {

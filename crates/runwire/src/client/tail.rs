@@ -15,7 +15,7 @@ use crate::Verdict;
 use crate::arguments::{ServerArguments, TailArguments, url_flag};
 use crate::failure::{Failure, plain};
 use crate::screen;
-use crate::view::answer::quoted;
+use runwire_view::answer::quoted;
 
 /// Prints a run until it ends.
 pub(crate) fn run(arguments: &TailArguments) -> Result<Verdict, Failure> {

@@ -12,8 +12,8 @@ use super::show::short;
 use crate::Verdict;
 use crate::failure::Failure;
 use crate::table::sanitize;
-use crate::view::measure::fit;
-use crate::view::terminal_columns_and_rows;
+use runwire_view::measure::fit;
+use runwire_view::terminal_columns_and_rows;
 
 /// Width without a terminal.
 const COLUMNS: usize = 160;

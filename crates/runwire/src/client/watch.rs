@@ -14,7 +14,7 @@ use super::interrupt::Interrupt;
 use crate::arguments::url_flag;
 use crate::failure::{Failure, plain};
 use crate::screen;
-use crate::view::{ServerHint, Style, View, terminal_columns_and_rows};
+use runwire_view::{ServerHint, Style, View, terminal_columns_and_rows};
 
 /// Interval of animation.
 const TICK: Duration = Duration::from_millis(100);

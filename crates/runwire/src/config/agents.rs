@@ -1,9 +1,9 @@
 //! Reads `[agents.NAME]`: the agents that the server starts.
 
 use http::{HeaderName, HeaderValue, Uri};
+use runwire_agents::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names};
 use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
-use runwire_server::agents::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names};
 use toml::de::{DeTable, DeValue};
 
 use super::tables::{self, ConfigSource, Section, TableReader, alternatives, text_of};

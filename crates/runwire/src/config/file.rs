@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runwire_server::agents::Agent;
+use runwire_agents::Agent;
 use runwire_server::webhooks::Webhook;
 use toml::de::{DeTable, DeValue};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
-use runwire_server::agents::Agent;
+use runwire_agents::Agent;
 use runwire_server::webhooks::Webhook;
 
 use super::file::{self, ConfigFile};

@@ -15,11 +15,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use runwire_agents::Agent;
 use runwire_log::cluster::TailOptions;
 use runwire_log::cluster::redis::{RedisTail, TailError};
 use runwire_log::postgres::PostgresLog;
 use runwire_server::Facades;
-use runwire_server::agents::Agent;
 use runwire_server::hosts::AllowedHost;
 use runwire_server::webhooks::Webhook;
 
@@ -28,8 +28,8 @@ pub(crate) use problem::ConfigProblem;
 pub(crate) use secret_url::{SecretUrl, without_password};
 pub(crate) use store::{StoreUrl, TailUrl, TrustedCertificates};
 pub(crate) use value::{
-    Age, AgentRunLimit, AllowedHosts, ByteLimit, ConnectionLimit, Listen, LogFormat, LogLevel, Seconds,
-    ShownSlots, Switch,
+    Age, AgentRunLimit, AllowedHosts, ByteLimit, ConnectionLimit, Listen, LogFormat, LogLevel, MemoryLimit,
+    Seconds, ShownSlots, Switch,
 };
 
 use crate::failure::Failure;
@@ -111,6 +111,7 @@ pub(crate) struct Settings {
     pub(crate) cancel_grace: Duration,
     pub(crate) keep_alive: Duration,
     pub(crate) connections: u32,
+    pub(crate) memory_budget: Option<u64>,
     pub(crate) console: bool,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
@@ -191,6 +192,7 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
         cancel_grace: layers.take("cancel_seconds", None, CANCEL).duration(),
         keep_alive: layers.take("keep_alive_seconds", None, KEEP_ALIVE).duration(),
         connections: layers.take("connections", None, CONNECTIONS).0,
+        memory_budget: layers.take("memory_budget", None, MemoryLimit::default()).0,
         agents_at_once: layers.take("agents_at_once", None, AGENTS_AT_ONCE).0,
         agents_open: layers.take("agents_open", None, AGENTS_OPEN).0,
         default_agent: layers.take_default_agent(&names, default.as_deref()),
@@ -238,16 +240,11 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
 }
 
 fn take_facades(layers: &mut Layers) -> Facades {
-    let default = Facades::default();
-    let mut take = |key, default| layers.take(key, None, ShownSlots(default)).0;
-    Facades {
-        ag_ui: take("slots.ag_ui", default.ag_ui),
-        agio: take("slots.agio", default.agio),
-        easyflow_chat: take("slots.easyflow_chat", default.easyflow_chat),
-        loom: take("slots.loom", default.loom),
-        social_app: take("slots.social_app", default.social_app),
-        streaming_engine: take("slots.streaming_engine", default.streaming_engine),
+    let mut facades = Facades::default();
+    for (key, slots) in facades.settings() {
+        *slots = layers.take(key, None, ShownSlots(*slots)).0;
     }
+    facades
 }
 
 fn take_tail(layers: &mut Layers, flags: &Flags, store: &StoreUrl) -> Option<TailSettings> {
@@ -296,7 +293,7 @@ mod tests {
         assert_eq!(u64::from(CANCEL.0), runwire_log::limits::CANCEL_SECONDS);
         assert_eq!(KEEP_ALIVE.duration(), runwire_server::limits::KEEP_ALIVE_TIME);
         assert_eq!(usize::try_from(CONNECTIONS.0), Ok(runwire_server::limits::CONNECTIONS));
-        assert_eq!(usize::try_from(AGENTS_AT_ONCE.0), Ok(runwire_server::limits::AGENTS_AT_ONCE));
-        assert_eq!(usize::try_from(AGENTS_OPEN.0), Ok(runwire_server::limits::AGENTS_OPEN));
+        assert_eq!(usize::try_from(AGENTS_AT_ONCE.0), Ok(runwire_agents::limits::AGENTS_AT_ONCE));
+        assert_eq!(usize::try_from(AGENTS_OPEN.0), Ok(runwire_agents::limits::AGENTS_OPEN));
     }
 }

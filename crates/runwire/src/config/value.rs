@@ -99,91 +99,47 @@ impl Display for AllowedHosts {
     }
 }
 
-/// A time limit in whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seconds(pub(crate) u32);
+/// Defines settings that are whole numbers from 1 to a maximum.
+macro_rules! whole_numbers {
+    ($($(#[$doc:meta])* $kind:ident: 1 to $max:literal, $allowed:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct $kind(pub(crate) u32);
+
+        impl Setting for $kind {
+            const ALLOWED: &'static str = $allowed;
+            const TOML_TYPE: TomlType = TomlType::Number;
+        }
+
+        impl FromStr for $kind {
+            type Err = InvalidValue;
+
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                let number = text.parse().ok().filter(|number| (1..=$max).contains(number));
+                number.map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
+            }
+        }
+
+        impl Display for $kind {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(formatter)
+            }
+        }
+    )*};
+}
+
+whole_numbers! {
+    /// A time limit in whole seconds.
+    Seconds: 1 to 86_400, "a whole number of seconds from 1 to 86400";
+    /// Limits the open connections.
+    ConnectionLimit: 1 to 1_000_000, "a whole number from 1 to 1000000";
+    /// Limits the running or open runs of agents.
+    AgentRunLimit: 1 to 100_000, "a whole number from 1 to 100000";
+}
 
 impl Seconds {
-    const MAX: u32 = 86_400;
-
     pub(crate) fn duration(self) -> Duration {
         Duration::from_secs(u64::from(self.0))
-    }
-}
-
-impl Setting for Seconds {
-    const ALLOWED: &'static str = "a whole number of seconds from 1 to 86400";
-    const TOML_TYPE: TomlType = TomlType::Number;
-}
-
-impl FromStr for Seconds {
-    type Err = InvalidValue;
-
-    fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let seconds = text.parse().ok().filter(|seconds| (1..=Self::MAX).contains(seconds));
-        seconds.map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
-    }
-}
-
-impl Display for Seconds {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-/// Limits the open connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ConnectionLimit(pub(crate) u32);
-
-impl ConnectionLimit {
-    const MAX: u32 = 1_000_000;
-}
-
-impl Setting for ConnectionLimit {
-    const ALLOWED: &'static str = "a whole number from 1 to 1000000";
-    const TOML_TYPE: TomlType = TomlType::Number;
-}
-
-impl FromStr for ConnectionLimit {
-    type Err = InvalidValue;
-
-    fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let count = text.parse().ok().filter(|count| (1..=Self::MAX).contains(count));
-        count.map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
-    }
-}
-
-impl Display for ConnectionLimit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-/// Limits the running or open runs of agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AgentRunLimit(pub(crate) u32);
-
-impl AgentRunLimit {
-    const MAX: u32 = 100_000;
-}
-
-impl Setting for AgentRunLimit {
-    const ALLOWED: &'static str = "a whole number from 1 to 100000";
-    const TOML_TYPE: TomlType = TomlType::Number;
-}
-
-impl FromStr for AgentRunLimit {
-    type Err = InvalidValue;
-
-    fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let count = text.parse().ok().filter(|count| (1..=Self::MAX).contains(count));
-        count.map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
-    }
-}
-
-impl Display for AgentRunLimit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
     }
 }
 
@@ -382,6 +338,40 @@ impl FromStr for ByteLimit {
 impl Display for ByteLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(bytes) = self.0 else { return formatter.write_str(NONE) };
+        write_scaled(formatter, bytes, &BYTE_UNITS)
+    }
+}
+
+/// Limits the bytes that are buffered for clients; `auto` is a quarter of the machine's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct MemoryLimit(pub(crate) Option<u64>);
+
+const AUTO: &str = "auto";
+
+/// The least that serves anybody: some of the largest frames at once.
+const MIN_BUDGET_BYTES: u64 = 16 << 20;
+
+impl Setting for MemoryLimit {
+    const ALLOWED: &'static str =
+        "at least 16 MiB, as a whole number of bytes with a unit or without (`512MiB`, `2GiB`), or `auto`";
+    const TOML_TYPE: TomlType = TomlType::TextOrNumber;
+}
+
+impl FromStr for MemoryLimit {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        if text == AUTO {
+            return Ok(Self(None));
+        }
+        let bytes = scaled(text, &BYTE_UNITS).filter(|bytes| *bytes >= MIN_BUDGET_BYTES);
+        bytes.map(|bytes| Self(Some(bytes))).ok_or_else(InvalidValue::not_allowed::<Self>)
+    }
+}
+
+impl Display for MemoryLimit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(bytes) = self.0 else { return formatter.write_str(AUTO) };
         write_scaled(formatter, bytes, &BYTE_UNITS)
     }
 }

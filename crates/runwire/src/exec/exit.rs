@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use runwire_server::programs::exit_signal;
+use runwire_agents::programs::exit_signal;
 use serde_json::json;
 
 use crate::client::interrupt::SIGNAL_EXIT_BASE;

@@ -18,6 +18,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runwire_client::{Client, Error, NewRun, RunInfo, RunStatus};
+use runwire_model::ErrorCode;
 
 use crate::Verdict;
 use crate::arguments::ExecArguments;
@@ -123,7 +124,7 @@ async fn open_run(client: &Client, arguments: &ExecArguments) -> Result<RunInfo,
                     _ => Ok(run),
                 };
             }
-            Err(error) if error.code() == Some("run_unknown") => {}
+            Err(error) if error.code() == Some(ErrorCode::RunUnknown) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -5,7 +5,8 @@
 //! dialect, so there must be two; each waits for the other's acknowledgement, which keeps the order.
 
 use bytes::Bytes;
-use runwire_client::{Client, Error};
+use runwire_client::{Client, Error, Producer, WriteError};
+use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
 use runwire_model::json::Object;
@@ -17,10 +18,12 @@ use super::exit::ProgramOutcome;
 use super::output_parser::OutputItem;
 use crate::client::batch::{QueuedFrame, UploadBatch};
 use crate::client::notes::Notes;
-use crate::client::writer::{BatchError, HEARTBEAT_INTERVAL, Producer, ProducerWriter, WriteTarget};
+use crate::client::writer::{BatchWriter, HEARTBEAT_INTERVAL, WriteTarget};
 
 /// Message id of the text of stray lines.
 const TEXT_MESSAGE: &str = "stdout";
+/// Epoch of a producer that no other one follows.
+const FIRST_EPOCH: u64 = 0;
 /// Limits the stray lines that wait for the program's first frame.
 const EARLY_LINES: usize = 16;
 
@@ -47,7 +50,7 @@ pub(super) struct RunWriter {
 /// A producer and its queued frames.
 #[derive(Debug)]
 struct ProducerQueue {
-    writer: ProducerWriter,
+    writer: BatchWriter,
     batch: UploadBatch,
 }
 
@@ -55,25 +58,22 @@ impl RunWriter {
     /// Creates a writer with two new producers.
     pub(super) fn new(client: &Client, run: &str, speaks: Option<Dialect>, text: bool, notes: Notes) -> Self {
         let unique = super::unique_name();
-        let queue = |name: String, dialect, framing| {
+        let queue = |name: &str, dialect| {
             let target = WriteTarget::run(client, run);
-            let producer = Producer { id: name, epoch: None, next: 0 };
-            let notes = notes.clone();
-            let writer = ProducerWriter {
+            let mut upload = target.upload().framing(Framing::Sse);
+            if let Some(dialect) = dialect {
+                upload = upload.dialect(dialect);
+            }
+            let writer = BatchWriter::new(
                 target,
-                dialect,
-                thread: None,
-                parallel: false,
-                producer,
-                retry_timeout: None,
-                was_reached: true,
-                notes,
-            };
-            ProducerQueue { writer, batch: UploadBatch::new(framing) }
+                upload.into_producer(Producer::new(name, FIRST_EPOCH, 0)),
+                notes.clone(),
+            );
+            ProducerQueue { writer, batch: UploadBatch::new(Framing::Sse) }
         };
         Self {
-            program: queue(unique.clone(), speaks, Framing::Sse),
-            own: queue(format!("{unique}-own"), Some(Dialect::Runwire), Framing::Sse),
+            program: queue(&unique, speaks),
+            own: queue(&format!("{unique}-own"), Some(Dialect::Runwire)),
             stray_lines_are_text: text,
             early_lines: Vec::new(),
             is_text_full: false,
@@ -123,9 +123,8 @@ impl RunWriter {
         }
         match self.own.writer.write(&self.own.batch, outcome.frame().is_none()).await {
             // The program or the server has ended the run.
-            Ok(_) | Err(BatchError::Closed { .. }) => Ok(()),
-            Err(BatchError::Frame { problem, .. }) => Err(Error::Refused(problem)),
-            Err(BatchError::Other(error)) => Err(error),
+            Ok(_) | Err(WriteError::Closed { .. }) => Ok(()),
+            Err(error) => Err(error.into_inner()),
         }
     }
 
@@ -135,7 +134,7 @@ impl RunWriter {
                 return Ok(());
             }
             match item {
-                OutputItem::Dialect(dialect) => self.program.writer.dialect = Some(dialect),
+                OutputItem::Dialect(dialect) => self.program.writer.producer.set_dialect(dialect),
                 OutputItem::Frame(frame) => {
                     self.flush_own().await?;
                     self.program.batch.push(frame);
@@ -165,7 +164,7 @@ impl RunWriter {
                     let notice = json!({
                         "type": "notice",
                         "level": "warning",
-                        "code": "frame_too_long",
+                        "code": ErrorCode::FrameTooLong.as_str(),
                         "message": message,
                     });
                     self.flush_program().await?;
@@ -179,7 +178,7 @@ impl RunWriter {
     /// Returns true if a stray line should wait for the first frame; text is shown at once.
     fn is_early(&self) -> bool {
         let nothing_yet = self.program.batch.is_empty() && self.own.batch.is_empty();
-        let next = self.program.writer.producer.next + self.own.writer.producer.next;
+        let next = self.program.writer.producer.next() + self.own.writer.producer.next();
         !self.stray_lines_are_text && nothing_yet && next == 0
     }
 
@@ -205,7 +204,7 @@ impl RunWriter {
             Ok(_) => text.into_owned(),
             Err(_) => json!(text).to_string(),
         };
-        let dialect = self.program.writer.dialect.unwrap_or(Dialect::Text).name();
+        let dialect = self.program.writer.producer.dialect().unwrap_or(Dialect::Text).name();
         let foreign = format!(r#"{{"type":"foreign","dialect":"{dialect}","frame":{frame}}}"#);
         self.own.batch.push(queued(foreign));
     }
@@ -218,7 +217,7 @@ impl RunWriter {
                     self.program.batch.clear();
                     self.last_heartbeat = Instant::now();
                 }
-                Err(BatchError::Frame { at, problem }) => {
+                Err(WriteError::Frame { at, error: Error::Refused(problem) }) => {
                     let Some(frame) = self.program.batch.take(at) else { continue };
                     self.refused += 1;
                     if self.refused == 1 {
@@ -230,8 +229,8 @@ impl RunWriter {
                     self.stray(&frame.data);
                     self.flush_own().await?;
                 }
-                Err(BatchError::Closed { .. }) => self.close(),
-                Err(BatchError::Other(error)) => return Err(error),
+                Err(WriteError::Closed { .. }) => self.close(),
+                Err(error) => return Err(error.into_inner()),
             }
         }
         Ok(())
@@ -245,17 +244,17 @@ impl RunWriter {
                     self.own.batch.clear();
                     self.last_heartbeat = Instant::now();
                 }
-                Err(BatchError::Frame { at, problem }) => {
+                Err(WriteError::Frame { at, error: Error::Refused(problem) }) => {
                     self.own.batch.take(at);
                     self.refused += 1;
-                    if problem.code() == Some("too_large") && self.stray_lines_are_text {
+                    if problem.code() == Some(ErrorCode::TooLarge) && self.stray_lines_are_text {
                         self.is_text_full = true;
                         self.own.batch.clear();
                         self.notes.say("the run takes no more text; the rest of it is left out");
                     }
                 }
-                Err(BatchError::Closed { .. }) => self.close(),
-                Err(BatchError::Other(error)) => return Err(error),
+                Err(WriteError::Closed { .. }) => self.close(),
+                Err(error) => return Err(error.into_inner()),
             }
         }
         Ok(())

@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use runwire_agents::limits::AGENT_CANCEL_TIME;
+use runwire_agents::programs::{GracefulStop, ProcessGroup};
 use runwire_client::{Client, Error, EventStream, RunInfo, RunStatus};
 use runwire_model::framing::Framing;
-use runwire_server::limits::AGENT_CANCEL_TIME;
-use runwire_server::programs::{GracefulStop, ProcessGroup};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;

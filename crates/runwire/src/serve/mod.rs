@@ -1,6 +1,7 @@
 //! `runwire serve` and `runwire dev`: open the configured store and run the server.
 
 mod logging;
+mod machine_memory;
 mod open_files;
 mod open_store;
 mod signals;
@@ -8,8 +9,8 @@ mod signals;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
+use runwire_agents::demos;
 use runwire_log::Migrated;
-use runwire_server::agents::demos;
 use runwire_server::{Config, RetentionConfig, Server};
 
 use crate::Verdict;
@@ -81,6 +82,7 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         log = open_store::open(settings) => log?,
         () = &mut stop => return Ok(()),
     };
+    let default_budget = Config::default().memory_budget;
     let config = Config {
         listen: settings.listen.0,
         allowed_hosts: settings.allowed_hosts.clone(),
@@ -88,6 +90,7 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         body_idle: Config::default().body_idle.min(settings.lease),
         heartbeat: Config::default().heartbeat.min(settings.lease / 4),
         connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
+        memory_budget: settings.memory_budget.or_else(machine_memory::budget).unwrap_or(default_budget),
         retention: RetentionConfig { age: settings.retention_age, bytes: settings.retention_bytes },
         agents: settings.agents.clone(),
         default_agent: settings.default_agent.clone(),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use futures_util::TryStreamExt;
 use runwire_client::{Client, ThreadExport};
+use runwire_model::ErrorCode;
 use serde_json::json;
 
 use super::destination::Destination;
@@ -65,7 +66,8 @@ async fn export(arguments: &ExportArguments) -> Result<Verdict, Failure> {
         match copy(lines, &mut out, &mut counts, &progress).await {
             // The thread was deleted after it was listed.
             Err(Failure::Server(error))
-                if arguments.all && matches!(error.code(), Some("thread_deleted" | "thread_unknown")) => {}
+                if arguments.all
+                    && matches!(error.code(), Some(ErrorCode::ThreadDeleted | ErrorCode::ThreadUnknown)) => {}
             copied => copied?,
         }
         progress.set(at as u64 + 1);

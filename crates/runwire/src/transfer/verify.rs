@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt;
 use runwire_client::{Client, Cursor, Dialect, Error, FrameStream};
+use runwire_model::ErrorCode;
 
 use super::digest::{ExpectedRuns, ExpectedStreams, StreamDigest};
 
@@ -41,7 +42,7 @@ pub(super) async fn verify(client: &Client, runs: &ExpectedRuns) -> Result<Vec<D
             let found = match read(frames(raw), expected).await {
                 Ok(found) if found == *wanted => continue,
                 Ok(found) => Some(found.frames),
-                Err(error) if error.code() == Some("run_trimmed") => None,
+                Err(error) if error.code() == Some(ErrorCode::RunTrimmed) => None,
                 Err(error) => return Err(error),
             };
             differences.push(Difference { run: run.to_string(), stream, expected: wanted.frames, found });

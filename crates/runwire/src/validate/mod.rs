@@ -9,6 +9,7 @@ mod sessions;
 use std::collections::HashSet;
 
 use runwire_check::{AFTER_END, Finding, Severity, Side, section_of};
+use runwire_model::ErrorCode;
 use runwire_model::convert::{ConvertProblem, Converter, Options};
 use runwire_model::dialect::{DecodeError, Dialect, detect};
 use runwire_model::framing::{Frame, FramingError, is_end_mark};
@@ -92,8 +93,8 @@ impl Validation {
     }
 
     fn no_frame(&mut self, error: &FramingError) -> Result<(), Failure> {
-        let mut finding =
-            Finding::problem(error.code(), error.to_string()).maybe_hint(hint::for_code(error.code()));
+        let mut finding = Finding::problem(error.code().as_str(), error.to_string())
+            .maybe_hint(hint::for_code(error.code()));
         finding.section = self.dialect().map(|dialect| dialect.frames_section().to_owned());
         if !error.can_continue() {
             finding.message = format!("{}; the rest of the stream cannot be read", finding.message);
@@ -113,7 +114,7 @@ impl Validation {
         let object = match Object::parse(frame.data) {
             Ok(object) => object,
             Err(fault) => {
-                let mut finding = Finding::problem(fault.code(), fault.to_string())
+                let mut finding = Finding::problem(fault.code().as_str(), fault.to_string())
                     .maybe_hint(hint::for_code(fault.code()));
                 finding.section = self.dialect().map(|dialect| dialect.frames_section().to_owned());
                 return self.write_findings(frame.line, &[finding]);
@@ -154,8 +155,8 @@ impl Validation {
 
     fn end(&mut self) -> Result<(), Failure> {
         if let Some(first) = self.waiting.first() {
-            let finding =
-                Finding::problem("dialect_ambiguous", first.ambiguity.clone()).hint("name it with --dialect");
+            let finding = Finding::problem(ErrorCode::DialectAmbiguous.as_str(), first.ambiguity.clone())
+                .hint("name it with --dialect");
             let line = first.line;
             self.write_findings(line, &[finding])?;
         }
@@ -205,7 +206,7 @@ impl StreamChecker {
     fn check(&mut self, frame: Frame<'_>) -> Vec<Finding> {
         let session = self.sessions.of(frame);
         let refused = session.converter.push(frame.line, frame.name, frame.data, &mut |_| {}).err();
-        // AG-UI turns out to be social-app's where the stream shows it, unless the person has decided.
+        // A stream may turn out to be of a profile of its dialect, unless the person has decided.
         if let (DialectChoice::Auto, Some(dialect)) = (self.source, session.converter.dialect()) {
             session.state.follow(dialect);
         }
@@ -268,7 +269,7 @@ fn add_refusal(
         ConvertProblem::Decode(DecodeError::Field(error)) => error.problem.clone(),
         other => other.to_string(),
     };
-    let finding = Finding::problem(problem.code(), message);
+    let finding = Finding::problem(problem.code().as_str(), message);
     findings.push(Finding { field, section: section_of(dialect, frame), ..finding });
 }
 

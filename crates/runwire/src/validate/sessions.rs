@@ -71,7 +71,7 @@ impl StreamSessions {
     fn known(&self, envelope: &Envelope) -> Option<usize> {
         let Envelope { thread, run, .. } = envelope;
         let by_run = run.as_ref().and_then(|run| {
-            // Two sessions may use the same run id. An Agio run without a session has its run id as the session.
+            // Two sessions may use the same run id. A run without a session may have its run id as the session.
             let fits = |session: &StreamSession| {
                 thread.is_none() || *thread == session.id || thread.as_ref() == Some(run)
             };

@@ -43,6 +43,7 @@ lease_seconds = 11
 cancel_seconds = 12
 keep_alive_seconds = 13
 connections = 14
+memory_budget = "64MiB"
 console = false
 agents_at_once = 15
 agents_open = 16
@@ -73,7 +74,7 @@ script = "demo"
 type Row =
     (&'static str, u64, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const EVERY_SETTING: [Row; 17] = [
+const EVERY_SETTING: [Row; 18] = [
     ("listen", 2, "127.0.0.1:8001", "RUNWIRE_LISTEN", "127.0.0.1:8002", Some(("--listen", "127.0.0.1:8003"))),
     (
         "store",
@@ -95,23 +96,24 @@ const EVERY_SETTING: [Row; 17] = [
     ("cancel_seconds", 6, "12", "RUNWIRE_CANCEL_SECONDS", "22", None),
     ("keep_alive_seconds", 7, "13", "RUNWIRE_KEEP_ALIVE_SECONDS", "23", None),
     ("connections", 8, "14", "RUNWIRE_CONNECTIONS", "24", None),
-    ("agents_at_once", 10, "15", "RUNWIRE_AGENTS_AT_ONCE", "25", None),
-    ("agents_open", 11, "16", "RUNWIRE_AGENTS_OPEN", "26", None),
-    ("default_agent", 12, "show", "RUNWIRE_DEFAULT_AGENT", "demo", None),
+    ("memory_budget", 9, "64MiB", "RUNWIRE_MEMORY_BUDGET", "128MiB", None),
+    ("agents_at_once", 11, "15", "RUNWIRE_AGENTS_AT_ONCE", "25", None),
+    ("agents_open", 12, "16", "RUNWIRE_AGENTS_OPEN", "26", None),
+    ("default_agent", 13, "show", "RUNWIRE_DEFAULT_AGENT", "demo", None),
     (
         "allowed_hosts",
-        13,
+        14,
         "file.example",
         "RUNWIRE_ALLOWED_HOSTS",
         "*.variable, 192.0.2.7",
         Some(("--allowed-hosts", "*")),
     ),
-    ("log.level", 16, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
-    ("log.format", 17, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
-    ("retention.age", 20, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
-    ("retention.bytes", 21, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
-    ("slots.agio", 24, "all", "RUNWIRE_SLOTS_AGIO", "none", None),
-    ("slots.social_app", 25, "none", "RUNWIRE_SLOTS_SOCIAL_APP", "asks", None),
+    ("log.level", 17, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
+    ("log.format", 18, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
+    ("retention.age", 21, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
+    ("retention.bytes", 22, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
+    ("slots.agio", 25, "all", "RUNWIRE_SLOTS_AGIO", "none", None),
+    ("slots.social_app", 26, "none", "RUNWIRE_SLOTS_SOCIAL_APP", "asks", None),
 ];
 
 #[test]
@@ -149,6 +151,7 @@ lease_seconds           90                 RUNWIRE_LEASE_SECONDS
 cancel_seconds          30                 default
 keep_alive_seconds      15                 default
 connections             50000              default
+memory_budget           auto               default
 agents_at_once          256                default
 agents_open             4096               default
 default_agent           none               default
@@ -172,7 +175,7 @@ fn the_console_can_be_switched_off_in_every_place() {
     let (nothing, file) = (ConfigFolder::with(""), ConfigFolder::with(EVERYTHING));
     let told = |value: &str, from: Value| (value.to_owned(), from);
     assert_eq!(nothing.setting("console", &[], &[]), told("true", json!("default")));
-    let at = json!({"file": "runwire.toml", "line": 9});
+    let at = json!({"file": "runwire.toml", "line": 10});
     assert_eq!(file.setting("console", &[], &[]), told("false", at));
     let variable = [("RUNWIRE_CONSOLE", "true")];
     assert_eq!(file.setting("console", &variable, &[]), told("true", json!({"variable": "RUNWIRE_CONSOLE"})));
@@ -231,7 +234,7 @@ kind = "dmeo"
     let variables =
         [("RUNWIRE_STORE", "mysql://ann:secret@localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
     let outcome = place.run(&variables, &["check-config"]);
-    let all = "there are listen, allowed_hosts, store, tail, tail_trust, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
+    let all = "there are listen, allowed_hosts, store, tail, tail_trust, lease_seconds, cancel_seconds, keep_alive_seconds, connections, memory_budget, \
                agents_at_once, agents_open, default_agent, console, log.level, log.format, retention.age, retention.bytes, \
                slots.ag_ui, slots.agio, slots.easyflow_chat, slots.loom, slots.social_app, slots.streaming_engine";
     let expected = format!(

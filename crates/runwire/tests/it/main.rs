@@ -18,6 +18,8 @@ mod in_front_of;
 mod interactions;
 mod list_commands;
 mod memory;
+#[cfg(target_os = "linux")]
+mod memory_budget;
 mod migrate;
 mod orphans;
 mod output_lines;

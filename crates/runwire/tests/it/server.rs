@@ -135,6 +135,12 @@ impl Server {
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
+    /// Returns the id of the server's process.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn process(&self) -> u32 {
+        self.child.as_ref().expect("the server runs").id()
+    }
+
     /// Returns the server's resident memory.
     #[cfg(target_os = "linux")]
     pub(crate) fn resident_bytes(&self) -> u64 {

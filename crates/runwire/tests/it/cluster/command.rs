@@ -179,8 +179,8 @@ fn migrate_makes_a_store_once_and_leaves_a_newer_one_alone() {
     let outcome = migrate();
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let shown = format!("postgres://ann:***@{}/wire", postgres.server.address());
-    assert_eq!(outcome.stdout, format!("{shown}: from version 0 to version 2\n"));
-    assert_eq!(migrate().stdout, format!("{shown}: version 2, nothing to do\n"));
+    assert_eq!(outcome.stdout, format!("{shown}: from version 0 to version 4\n"));
+    assert_eq!(migrate().stdout, format!("{shown}: version 4, nothing to do\n"));
     // Whoever serves need not be who migrates.
     for statement in [
         "grant select, insert, update, delete on all tables in schema public to bob",
@@ -197,6 +197,8 @@ fn migrate_makes_a_store_once_and_leaves_a_newer_one_alone() {
     let serve = run(&["serve", "--listen", "127.0.0.1:0", "--store", &own], "");
     refused(&serve, "has schema version 99", "use a newer runwire");
     assert_eq!(postgres.server.query("wire", "select version from store").unwrap(), "99");
+    postgres.server.query("wire", "update store set version = 3").unwrap();
+    refused(&migrate(), "has schema version 3", "import them into a new store");
 }
 
 #[test]

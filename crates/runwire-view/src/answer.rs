@@ -53,7 +53,7 @@ fn filled(name: &str, value: &Value) -> String {
 }
 
 /// Quotes a word for a shell if needed.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let harmless = |letter: char| letter.is_alphanumeric() || "_-.:/@=…,+%".contains(letter);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(harmless) {
         return word.to_owned();

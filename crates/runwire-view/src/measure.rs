@@ -6,14 +6,14 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Returns the width of a text on a terminal that joins emoji; used to align.
-pub(crate) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.width()
 }
 
 /// Returns the maximum width of a text on any terminal; used to stay within a width.
 ///
 /// Terminals differ on joined emoji: a family of three takes two columns on one and six on another.
-pub(crate) fn room(text: &str) -> usize {
+pub fn room(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
@@ -30,7 +30,7 @@ pub(super) fn letter_room(letter: char) -> usize {
 }
 
 /// Truncates a text to a width, with `…`.
-pub(crate) fn fit(text: &str, max: usize) -> Cow<'_, str> {
+pub fn fit(text: &str, max: usize) -> Cow<'_, str> {
     fit_by(text, max, width)
 }
 
@@ -59,7 +59,7 @@ fn fit_by(text: &str, max: usize, measure: fn(&str) -> usize) -> Cow<'_, str> {
 }
 
 /// Pads a text to a width, on the left or on the right.
-pub(crate) fn pad(text: &str, to: usize, right: bool) -> String {
+pub fn pad(text: &str, to: usize, right: bool) -> String {
     let spaces = " ".repeat(to.saturating_sub(width(text)));
     if right { spaces + text } else { text.to_owned() + &spaces }
 }

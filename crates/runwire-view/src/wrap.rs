@@ -190,7 +190,7 @@ pub(super) fn wrap(text: &str, width: usize, max: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::measure::room;
+    use crate::measure::room;
 
     #[test]
     fn words_break_at_spaces_and_chinese_at_characters() {

@@ -3,7 +3,7 @@
 //! `RUNWIRE_WRITE_GOLDEN=1 cargo nextest run -p runwire view` rewrites them.
 
 use super::fixtures::{FakeTerminal, ScriptLine, golden, plain, recorded, terminal, vector};
-use crate::view::View;
+use crate::View;
 
 #[track_caller]
 fn compare(name: &str, shown: &str) {

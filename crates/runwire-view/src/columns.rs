@@ -1,7 +1,7 @@
 //! Fits the widths of table columns to a total width.
 
 /// Spaces between two columns.
-pub(crate) const BETWEEN: usize = 2;
+pub const BETWEEN: usize = 2;
 
 /// Minimum width of a column of data.
 const MIN_COLUMNS: usize = 4;
@@ -10,13 +10,13 @@ const MIN_COLUMNS: usize = 4;
 const READABLE: usize = 8;
 
 /// Fits columns of data to a width: the widest shrink first. Columns that do not fit are omitted at the end.
-pub(crate) fn fitted(natural: &[usize], width: usize) -> Vec<usize> {
+pub fn fitted(natural: &[usize], width: usize) -> Vec<usize> {
     let shown = shown(natural, width, MIN_COLUMNS).max(natural.len().min(1));
     shared(&natural[..shown], width)
 }
 
 /// Fits columns to a width, and omits those at the end that would not be readable.
-pub(crate) fn readable(natural: &[usize], width: usize) -> Vec<usize> {
+pub fn readable(natural: &[usize], width: usize) -> Vec<usize> {
     let shown = shown(natural, width, READABLE);
     shared(&natural[..shown], width)
 }

@@ -3,7 +3,7 @@
 //! Canonical events in, terminal bytes out; nothing here reads a clock, a socket or the environment (but
 //! [`Style::of_stdout`]). On a terminal, running tasks are rows at the bottom that change in place, and text streams
 //! above them. Elsewhere there are no escape codes: a call is a line when it starts and a line when it ends. Untrusted
-//! text cannot act on the terminal ([`sanitize`]), no row is wider than the terminal ([`canvas`]), and only open texts,
+//! text cannot act on the terminal ([`sanitize`]), no row is wider than the terminal (`canvas`), and only open texts,
 //! calls and interactions are kept in memory.
 //!
 //! ```text
@@ -14,19 +14,19 @@
 //! view.finish()?;
 //! ```
 
-pub(crate) mod answer;
+pub mod answer;
 mod canvas;
 mod chart;
-pub(crate) mod columns;
+pub mod columns;
 mod data;
 mod dispatch;
 mod grid;
 mod interaction;
 mod line;
-pub(crate) mod measure;
+pub mod measure;
 mod outcome;
 mod running;
-pub(crate) mod sanitize;
+pub mod sanitize;
 mod style;
 mod tasks;
 mod texts;
@@ -46,14 +46,14 @@ use line::PaintedLine;
 use outcome::OpenRun;
 use running::Running;
 use style::Paint;
-pub(crate) use style::{ServerHint, Style, terminal_columns_and_rows};
+pub use style::{ServerHint, Style, terminal_columns_and_rows};
 use texts::{StreamedText, TextSource};
 
 /// Limits the open runs; the oldest are evicted.
 const MAX_RUNS: usize = 1024;
 
 /// Draws one run or several.
-pub(crate) struct View<W> {
+pub struct View<W> {
     canvas: Canvas<W>,
     server: Option<ServerHint>,
     runs: Vec<OpenRun>,
@@ -87,7 +87,7 @@ enum Block {
 
 impl<W: Write> View<W> {
     /// Creates an empty view.
-    pub(crate) fn new(style: Style, out: W) -> Self {
+    pub fn new(style: Style, out: W) -> Self {
         Self {
             canvas: Canvas::new(&style, out),
             server: style.server,
@@ -104,7 +104,7 @@ impl<W: Write> View<W> {
     }
 
     /// Draws an event of a run; [`View::flush`] shows it.
-    pub(crate) fn event(&mut self, run: &str, at: Timestamp, event: &Event) -> io::Result<()> {
+    pub fn event(&mut self, run: &str, at: Timestamp, event: &Event) -> io::Result<()> {
         self.now = self.now.max(at);
         self.name_run(run, event);
         self.draw(run, at, event);
@@ -112,13 +112,13 @@ impl<W: Write> View<W> {
     }
 
     /// Draws an event of an unknown type.
-    pub(crate) fn unknown(&mut self, event_type: &str, frame: &str) -> io::Result<()> {
+    pub fn unknown(&mut self, event_type: &str, frame: &str) -> io::Result<()> {
         self.aside(event_type, frame);
         self.canvas.write_if_full()
     }
 
     /// Draws a note that is not part of the run.
-    pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
+    pub fn notice(&mut self, text: &str) -> io::Result<()> {
         let line = PaintedLine::of(Paint::Dim, &format!("· {text}")).fitted(self.canvas.width());
         self.lines(Block::Lines, vec![line]);
         self.flush()
@@ -127,7 +127,7 @@ impl<W: Write> View<W> {
     /// Advances the animation.
     ///
     /// The time is the run's: now for a live run, the played time for a replay.
-    pub(crate) fn tick(&mut self, now: Timestamp) -> io::Result<()> {
+    pub fn tick(&mut self, now: Timestamp) -> io::Result<()> {
         self.now = self.now.max(now);
         if !self.running.is_empty() {
             self.spin = self.spin.wrapping_add(1);
@@ -136,13 +136,13 @@ impl<W: Write> View<W> {
     }
 
     /// Redraws after a change of the terminal's size.
-    pub(crate) fn resize(&mut self, width: usize, height: usize) -> io::Result<()> {
+    pub fn resize(&mut self, width: usize, height: usize) -> io::Result<()> {
         self.canvas.resize(width, height);
         self.flush()
     }
 
     /// Draws the rows and flushes the output.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         if self.canvas.is_live() {
             let max = self.canvas.max_rows();
             let mut rows: Vec<PaintedLine> = self.held.iter().take(max).cloned().collect();
@@ -156,7 +156,7 @@ impl<W: Write> View<W> {
     }
 
     /// Ends the view: lists what still runs, and leaves the cursor on an empty line.
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
+    pub fn finish(&mut self) -> io::Result<()> {
         self.draw_held();
         self.canvas.end_line();
         self.source = None;

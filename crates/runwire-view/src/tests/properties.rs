@@ -6,7 +6,7 @@ use runwire_model::{Event, Json, Timestamp};
 use serde_json::{Value, json};
 
 use super::fixtures::{FakeTerminal, terminal};
-use crate::view::{Style, View};
+use crate::{Style, View};
 
 /// Height of a terminal that shows a whole run.
 const TALL: u16 = 700;
@@ -120,7 +120,7 @@ fn escapes(out: &str) -> Vec<String> {
                 }
             }
             found.push(sequence);
-        } else if letter.is_control() || crate::view::sanitize::sanitize(letter) != letter {
+        } else if letter.is_control() || crate::sanitize::sanitize(letter) != letter {
             found.push(letter.to_string());
         }
     }
@@ -204,7 +204,7 @@ proptest! {
         view.finish().unwrap();
         drop(view);
         for line in String::from_utf8(out).unwrap().lines() {
-            prop_assert!(crate::view::measure::width(line) < width, "{}", line);
+            prop_assert!(crate::measure::width(line) < width, "{}", line);
         }
     }
 

@@ -3,7 +3,7 @@
 use runwire_model::{Event, Json, Timestamp};
 
 use super::fixtures::{FakeTerminal, terminal};
-use crate::view::{Style, View};
+use crate::{Style, View};
 
 const START: Timestamp = Timestamp(1_794_204_900_000);
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use runwire_model::json::Object;
 use runwire_model::{Event, Timestamp};
 
-use crate::view::{ServerHint, Style, View};
+use crate::{ServerHint, Style, View};
 
 /// A line of a recorded run.
 pub(super) enum ScriptLine {
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str) -> Vec<ScriptLine> {
 
 /// Returns the path of a golden file.
 pub(super) fn golden(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/view").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden").join(name)
 }
 
 /// Reads a recorded run.
@@ -100,7 +100,7 @@ impl FakeTerminal {
     pub(super) fn cell_of(&self, text: &str) -> vt100::Cell {
         for (row, shown) in (0..).zip(self.rows()) {
             if let Some(place) = shown.find(text) {
-                let column = u16::try_from(crate::view::measure::width(&shown[..place])).unwrap();
+                let column = u16::try_from(crate::measure::width(&shown[..place])).unwrap();
                 return self.parser.borrow().screen().cell(row, column).unwrap().clone();
             }
         }

@@ -7,36 +7,36 @@ use terminal_size::{Height, Width, terminal_size};
 
 /// The capabilities of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Style {
+pub struct Style {
     /// Whether colours may be used.
-    pub(crate) color: bool,
+    pub color: bool,
     /// The columns; 0 if unknown.
-    pub(crate) width: usize,
+    pub width: usize,
     /// The rows; 0 if unknown.
-    pub(crate) height: usize,
+    pub height: usize,
     /// Whether lines may change in place.
-    pub(crate) live: bool,
+    pub live: bool,
     /// The server, for the lines that show how to answer.
-    pub(crate) server: Option<ServerHint>,
+    pub server: Option<ServerHint>,
 }
 
 /// A server's URL and flag, for lines that can be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServerHint {
+pub struct ServerHint {
     /// Its URL.
-    pub(crate) url: String,
+    pub url: String,
     /// The flag that a command needs: ` --url URL`, or nothing.
-    pub(crate) flag: String,
+    pub flag: String,
 }
 
 impl Style {
     /// Returns the style of a file or a pipe.
-    pub(crate) fn plain() -> Self {
+    pub fn plain() -> Self {
         Self { color: false, width: 0, height: 0, live: false, server: None }
     }
 
     /// Returns the style of standard output: plain unless it is a terminal with colours.
-    pub(crate) fn of_stdout() -> Self {
+    pub fn of_stdout() -> Self {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").is_some_and(|terminal| terminal == "dumb");
         let (width, height) = terminal_columns_and_rows();
@@ -48,7 +48,7 @@ impl Style {
 }
 
 /// Returns the columns and rows of the terminal at standard output; zeroes if there is none.
-pub(crate) fn terminal_columns_and_rows() -> (usize, usize) {
+pub fn terminal_columns_and_rows() -> (usize, usize) {
     if !stdout().is_terminal() {
         return (0, 0);
     }

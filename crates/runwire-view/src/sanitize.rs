@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 /// Replaces a character that acts on a terminal.
-pub(crate) fn sanitize(letter: char) -> char {
+pub fn sanitize(letter: char) -> char {
     if is_unsafe(letter) { char::REPLACEMENT_CHARACTER } else { letter }
 }
 
