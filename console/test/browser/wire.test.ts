@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { dialects } from "../../src/run/events/dialects";
+import { DIALECTS } from "@runwire/client";
 import { startEnvironment, type Environment } from "./environment";
 
 let environment: Environment;
@@ -37,7 +37,7 @@ async function shownLines(page: Page): Promise<string[]> {
 it("every dialect is shown as the server sends it, byte for byte", async () => {
   const page = await environment.open("/runs/greeting/events", { height: 2400 });
   await page.getByRole("button", { name: "On the wire" }).click();
-  for (const dialect of dialects) {
+  for (const dialect of DIALECTS) {
     await page.getByRole("group", { name: "Dialect" }).getByRole("button", { name: dialect, exact: true }).click();
     await page.getByRole("heading", { name: dialect, exact: true }).waitFor();
     const expected = await responseLines(dialect, "text/event-stream");

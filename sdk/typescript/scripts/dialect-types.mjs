@@ -24,6 +24,7 @@ function index(names) {
     names.map((name) => `import type * as ${pascal(name)} from "./${name}.js";\n`).join(""),
     `export type { ${names.map(pascal).join(", ")} };\n`,
     `/** The frames of each dialect, by its name. */\nexport interface DialectFrames {\n${names.map((name) => `  ${literal(name)}: ${pascal(name)}.Frame;\n`).join("")}}\n`,
+    `/** The names of these dialects. */\nexport const FRAME_DIALECTS: readonly (keyof DialectFrames)[] = [${names.map(literal).join(", ")}];\n`,
   ];
   return parts.join("\n");
 }

@@ -1,4 +1,4 @@
-// Generates the types of the event model from the JSON Schema of the Rust crate.
+// Generates the types of the event model and of HTTP from the JSON Schemas of the Rust crates.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { comment, literal, nameIn, TypeWriter } from "./type-writer.mjs";
@@ -17,7 +17,8 @@ const REFINED_FIELDS = { "Interaction.status": '"open" | Decision' };
 
 /** Returns the contents of src/generated.ts. */
 export function modelTypes(root) {
-  const { $defs: definitions } = JSON.parse(readFileSync(path.join(root, "crates/runwire-model/schema/runwire.schema.json"), "utf8"));
+  const read = (file) => JSON.parse(readFileSync(path.join(root, "crates", file), "utf8")).$defs;
+  const definitions = { ...read("runwire-model/schema/runwire.schema.json"), ...read("runwire-server/schema/http.schema.json") };
   const events = definitions.KnownEvent.oneOf.map(nameIn);
   const isEvent = new Set(events);
   const typeName = (name) => (isEvent.has(name) ? `${name}Event` : (RENAMED[name] ?? name));
@@ -46,7 +47,7 @@ export function modelTypes(root) {
 
   const others = Object.keys(definitions).filter((name) => !OMITTED.has(name));
   const parts = [
-    "// Written by scripts/types.mjs from crates/runwire-model/schema/runwire.schema.json: `npm run types`. Do not edit.\n",
+    "// Written by scripts/types.mjs from crates/*/schema/*.schema.json: `npm run types`. Do not edit.\n",
     envelope(),
     ...others.map(definition),
     `/** An event of this version's vocabulary. */\nexport type KnownEvent =\n${events.map((name) => `  | ${typeName(name)}`).join("\n")};\n`,

@@ -1,4 +1,4 @@
-import type { DialectFrames } from "./dialects/index.js";
+import { type DialectFrames, FRAME_DIALECTS } from "./dialects/index.js";
 import { type Envelope, EVENT_TYPES, type KnownEvent, type RunStatus } from "./generated.js";
 
 /** Event types that this version knows. */
@@ -37,6 +37,9 @@ interface EventsByDialect extends DialectFrames {
 
 /** Dialects that a stream can be read in. */
 export type Dialect = keyof EventsByDialect;
+
+/** All dialects that a stream can be read in. */
+export const DIALECTS: readonly Dialect[] = ["runwire", ...FRAME_DIALECTS, "text"];
 
 /** The events of a stream in dialect `D`. */
 export type EventOf<D extends Dialect> = EventsByDialect[D];

@@ -1,4 +1,4 @@
-// Written by scripts/types.mjs from crates/runwire-model/schema/runwire.schema.json: `npm run types`. Do not edit.
+// Written by scripts/types.mjs from crates/*/schema/*.schema.json: `npm run types`. Do not edit.
 
 /** What every event has around it. */
 export interface Envelope {
@@ -758,26 +758,6 @@ export interface UsageState {
 /** How far a run is. */
 export type RunStatus = "pending" | "running" | "suspended" | "completed" | "failed" | "cancelled";
 
-/** The server's new run. */
-export interface NewRun {
-  thread_id?: string | null | undefined;
-  run_id?: string | null | undefined;
-  agent?: string | null | undefined;
-  message?: string | null | undefined;
-  /** The id of the message, where the caller has given it one. It must be new in the thread; without it, one is made. */
-  message_id?: string | null | undefined;
-  /** Any JSON, at most 1 MiB. */
-  input?: unknown;
-}
-
-/** What the frames of a run break of their dialect's document, where they were written all the same; left out where there is nothing. */
-export interface Warnings {
-  /** How many there are in all. */
-  count: number;
-  /** The first ones, each different one once; empty in lists. */
-  first: Warning[];
-}
-
 /** One thing that frames of a run break of their dialect's document. */
 export interface Warning {
   /** The first record that has it. */
@@ -799,7 +779,53 @@ export interface Warning {
   hint?: string;
 }
 
-/** The server's run. */
+/** Something that a server leans on. */
+export interface Dependency {
+  kind: "sqlite" | "postgres" | "redis" | "store";
+  state: "up" | "away";
+  /** Since when it is away, where that is known. */
+  since?: string;
+  /** Why it is away. */
+  reason?: string;
+}
+
+/** The message that a webhook gets. */
+export interface WebhookMessage {
+  type: "interaction.requested" | "run.completed" | "run.failed" | "run.cancelled";
+  /** When the event was written. */
+  at: string;
+  thread_id: string;
+  run_id: string;
+  /** Missing where the run names none. */
+  agent?: string;
+  /** The record in the thread: what happened first has the smaller one. */
+  seq: number;
+  /** Of a question, where it is answered; of an end, the run. A path, unless the webhook has a `base_url`. */
+  url: string;
+  /** The event, as the `runwire` dialect has it. */
+  data: Record<string, unknown>;
+}
+
+/** Counts of what was written of a body; the response. */
+export interface Written {
+  /** Frames that are written now. */
+  accepted: number;
+  /** Frames that were written before. */
+  duplicates: number;
+  /** The last `seq` of the run, or of the thread that was written to last. */
+  last_seq: number;
+  /** The threads that were written to, at `/v1/events` alone; of more than 1024, those that were written to last. */
+  threads?: string[];
+}
+
+/** A page of runs, newest first. */
+export interface RunList {
+  runs: Run[];
+  /** Where to go on, as `before`. */
+  next: string | null;
+}
+
+/** A run, as responses show it. */
 export interface Run {
   run_id: string;
   thread_id: string;
@@ -837,37 +863,47 @@ export interface Run {
     /** What else is known, such as `exit_code` and `stderr` of a program. Left out in lists, and where it is longer than 32 KiB. */
     details?: unknown;
   } | null;
+  warnings?: Warnings;
+  cancel_requested: boolean;
   /** Only in the answer to a new run: its `agent` is the name of none, and close to that of one. */
   hint?: string;
-  warnings?: Warnings;
+}
+
+/** What the frames of a run break of their dialect's document, where they were written all the same; left out where there is nothing. */
+export interface Warnings {
+  /** How many there are in all. */
+  count: number;
+  /** The first ones, each different one once; empty in lists. */
+  first: Warning[];
+}
+
+/** The body of a new run. */
+export interface NewRun {
+  thread_id?: string | null | undefined;
+  run_id?: string | null | undefined;
+  agent?: string | null | undefined;
+  message?: string | null | undefined;
+  /** The id of the message, where the caller has given it one. It must be new in the thread; without it, one is made. */
+  message_id?: string | null | undefined;
+  /** Any JSON, at most 1 MiB. */
+  input?: unknown;
+}
+
+/** The server's producer. */
+export interface Producer {
+  epoch: number;
+  /** The index of the frame to send next. */
+  next: number;
+  dialect?: string;
+}
+
+/** The response to a heartbeat. */
+export interface Beat {
+  status: RunStatus;
   cancel_requested: boolean;
 }
 
-/** The server's run list. */
-export interface RunList {
-  runs: Run[];
-  next: string | null;
-}
-
-/** The server's new answer. */
-export interface NewAnswer {
-  decision: "submitted" | "approved" | "rejected" | "cancelled";
-  /** What is filled in; it must fit the question's schema. */
-  values?: unknown;
-  reason?: string | null | undefined;
-}
-
-/** The server's answer. */
-export interface Answer {
-  decision: Decision;
-  /** What was filled in. */
-  values?: unknown;
-  reason?: string;
-  by?: string;
-  at: string;
-}
-
-/** The server's interaction. */
+/** A question to a person: a form or an approval. */
 export interface Interaction {
   interaction_id: string;
   run_id: string;
@@ -899,30 +935,39 @@ export interface Interaction {
   };
 }
 
-/** The server's interaction list. */
+/** The answer to a question. */
+export interface Answer {
+  decision: Decision;
+  /** What was filled in. */
+  values?: unknown;
+  reason?: string;
+  by?: string;
+  at: string;
+}
+
+/** The body of an answer. */
+export interface NewAnswer {
+  decision: "submitted" | "approved" | "rejected" | "cancelled";
+  /** What is filled in; it must fit the question's schema. */
+  values?: unknown;
+  reason?: string | null | undefined;
+}
+
+/** A page of the inbox, newest first. */
 export interface InteractionList {
   interactions: Interaction[];
   /** Where to go on, as `before`. */
   next: string | null;
 }
 
-/** The server's new thread. */
-export interface NewThread {
-  thread_id?: string | null | undefined;
-  /** Whether several runs may be open at once. */
-  parallel?: boolean | undefined;
+/** A page of threads, newest first. */
+export interface ThreadList {
+  threads: Thread[];
+  /** Where to go on, as `before`. */
+  next: string | null;
 }
 
-/** The server's latest run. */
-export interface LatestRun {
-  run_id: string;
-  agent: string | null;
-  status: RunStatus;
-  /** When it began, or ended. */
-  at: string;
-}
-
-/** The server's thread. */
+/** A thread, as responses show it. */
 export interface Thread {
   thread_id: string;
   parallel: boolean;
@@ -937,65 +982,32 @@ export interface Thread {
   latest: LatestRun | null;
 }
 
-/** The server's thread list. */
-export interface ThreadList {
-  threads: Thread[];
-  next: string | null;
-}
-
-/** The server's written. */
-export interface Written {
-  /** Frames that are written now. */
-  accepted: number;
-  /** Frames that were written before. */
-  duplicates: number;
-  /** The last `seq` of the run, or of the thread that was written to last. */
-  last_seq: number;
-  /** The threads that were written to, at `/v1/events` alone; of more than 1024, those that were written to last. */
-  threads?: string[];
-}
-
-/** The server's producer. */
-export interface Producer {
-  epoch: number;
-  /** The index of the frame to send next. */
-  next: number;
-  dialect?: string;
-}
-
-/** The server's beat. */
-export interface Beat {
+/** The thread's latest run. */
+export interface LatestRun {
+  run_id: string;
+  agent: string | null;
   status: RunStatus;
-  cancel_requested: boolean;
+  /** When it began, or ended. */
+  at: string;
 }
 
-/** The server's message list. */
+/** The body of a new thread. */
+export interface NewThread {
+  thread_id?: string | null | undefined;
+  /** Whether several runs may be open at once. */
+  parallel?: boolean | undefined;
+}
+
+/** A page of a thread's messages, in the order their runs began: what people said, and each run as one message, or as several where people spoke in between. */
 export interface MessageList {
   messages: MessageState[];
+  /** The run to go on from, as `before`, where older ones are left. */
   next: string | null;
 }
 
-/** Whether a server can do its work, and what it leans on for it. */
-export interface Readiness {
-  ready: boolean;
-  store: Dependency;
-  tail?: Dependency;
-}
-
-/** Something that a server leans on. */
-export interface Dependency {
-  kind: "sqlite" | "postgres" | "redis" | "store";
-  state: "up" | "away";
-  /** Since when it is away, where that is known. */
-  since?: string;
-  /** Why it is away. */
-  reason?: string;
-}
-
-/** The same words in two languages. */
-export interface Words {
-  en: string;
-  zh: string;
+/** The agents of the server. */
+export interface AgentList {
+  agents: Agent[];
 }
 
 /** An agent that the server starts. */
@@ -1011,17 +1023,18 @@ export interface Agent {
   examples: Words[];
 }
 
-/** The server's agent list. */
-export interface AgentList {
-  agents: Agent[];
+/** The same words in two languages. */
+export interface Words {
+  en: string;
+  zh: string;
 }
 
-/** The server's webhook list. */
+/** The webhooks of the server. */
 export interface WebhookList {
   webhooks: Webhook[];
 }
 
-/** The server's webhook. */
+/** A webhook and how its deliveries go. */
 export interface Webhook {
   name: string;
   /** Scheme, host and port. Path and query are left out: they may be secret. */
@@ -1046,21 +1059,11 @@ export interface Webhook {
   } | null;
 }
 
-/** The server's webhook message. */
-export interface WebhookMessage {
-  type: "interaction.requested" | "run.completed" | "run.failed" | "run.cancelled";
-  /** When the event was written. */
-  at: string;
-  thread_id: string;
-  run_id: string;
-  /** Missing where the run names none. */
-  agent?: string;
-  /** The record in the thread: what happened first has the smaller one. */
-  seq: number;
-  /** Of a question, where it is answered; of an end, the run. A path, unless the webhook has a `base_url`. */
-  url: string;
-  /** The event, as the `runwire` dialect has it. */
-  data: Record<string, unknown>;
+/** Whether a server can do its work, and what it leans on for it. */
+export interface Readiness {
+  ready: boolean;
+  store: Dependency;
+  tail?: Dependency;
 }
 
 /** An event of this version's vocabulary. */

@@ -4,6 +4,7 @@ export {
   type CaughtUp,
   cursorOf,
   type Dialect,
+  DIALECTS,
   type EventOf,
   type EventType,
   isCaughtUp,

@@ -1,9 +1,8 @@
-import { cursorOf, type RunwireEvent } from "@runwire/client";
+import { cursorOf, DIALECTS, type RunwireEvent } from "@runwire/client";
 import { useEffect, useState } from "react";
 import { useText } from "../../text";
 import { Button, CopyButton, ErrorAlert, IconButton, JsonTree, Loading } from "../../ui";
 import { shellCommand } from "./shellCommand";
-import { dialects } from "./dialects";
 import { formatOffset } from "./EventRow";
 import { loadRecordFrames, type RecordFrame } from "./loadRecordFrames";
 import style from "./EventDetails.module.css";
@@ -49,7 +48,7 @@ export function EventDetails({ run, event, startedAt, onClose, onFilterType }: E
           <option value="event">{t.inspect.theEvent}</option>
           <option value="raw">{t.inspect.stored}</option>
           <optgroup label={t.inspect.inDialect}>
-            {dialects.map((dialect) => (
+            {DIALECTS.map((dialect) => (
               <option key={dialect} value={dialect}>
                 {dialect}
               </option>

@@ -20,3 +20,6 @@ export interface DialectFrames {
   "social-app": SocialApp.Frame;
   "streaming-engine": StreamingEngine.Frame;
 }
+
+/** The names of these dialects. */
+export const FRAME_DIALECTS: readonly (keyof DialectFrames)[] = ["ag-ui", "agio", "easyflow-chat", "loom", "loom-export", "social-app", "streaming-engine"];

@@ -121,16 +121,40 @@ function equals(one: unknown, other: unknown): boolean {
   return keys.length === Object.keys(other).length && keys.every((key) => Object.hasOwn(other, key) && equals(one[key], other[key]));
 }
 
+/** The size of a value: its number of values, itself included, and its depth. */
+interface Size {
+  readonly values: number;
+  readonly depth: number;
+}
+
+const SCALAR: Size = { values: 1, depth: 0 };
+const TOO_LARGE: Size = { values: Infinity, depth: Infinity };
+
+/** The sizes of values that were measured before: a patch shares what it does not change, so that costs nothing again. */
+const sizes = new WeakMap<object, Size>();
+
 function isWithinLimits(document: unknown): boolean {
-  let values = 0;
-  const stack: [value: unknown, depth: number][] = [[document, 0]];
-  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const [value, depth] = next;
-    if (++values > MAX_VALUES || depth > MAX_DEPTH) return false;
-    if (typeof value !== "object" || value === null) continue;
-    for (const inner of Object.values(value)) stack.push([inner, depth + 1]);
+  const { values, depth } = sizeOf(document, 0);
+  return values <= MAX_VALUES && depth <= MAX_DEPTH;
+}
+
+/** Measures a value that lies at a level of the document. */
+function sizeOf(value: unknown, level: number): Size {
+  if (!isObject(value)) return SCALAR;
+  const known = sizes.get(value);
+  if (known !== undefined) return known;
+  if (level > MAX_DEPTH) return TOO_LARGE;
+  let values = 1;
+  let depth = 0;
+  for (const inner of Object.values(value)) {
+    const size = sizeOf(inner, level + 1);
+    values += size.values;
+    depth = Math.max(depth, size.depth + 1);
+    if (values > MAX_VALUES) return TOO_LARGE;
   }
-  return true;
+  const size = { values, depth };
+  if (depth <= MAX_DEPTH) sizes.set(value, size);
+  return size;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,4 +1,4 @@
-import { isClosed } from "@runwire/client";
+import { DIALECTS, isClosed } from "@runwire/client";
 import { useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useRouter } from "../../../router";
 import { useKeys } from "../../../shell/useKeys";
@@ -6,7 +6,7 @@ import { useText } from "../../../text";
 import { Button, Empty, ErrorAlert, Loading, SegmentedControl, classNames } from "../../../ui";
 import type { RunTabProps } from "../../tabProps";
 import { framings, type Framing } from "../shellCommand";
-import { parseDialect, dialects } from "../dialects";
+import { parseDialect } from "../dialects";
 import { ExportButtons } from "../ExportButtons";
 import { RowList, type RowListHandle } from "../RowList";
 import { useFullHeight } from "../../useFullHeight";
@@ -86,12 +86,12 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
           label={t.inspect.dialect}
           value={dialect}
           className={style["dialects"]}
-          options={dialects.map((value) => ({ value, name: value }))}
+          options={DIALECTS.map((value) => ({ value, name: value }))}
           onChange={(value) => setQuery({ dialect: value === "runwire" ? null : value })}
         />
         <select className={classNames("field", style["secondDialect"])} aria-label={t.inspect.secondDialect} value={secondDialect ?? ""} onChange={(change) => setQuery({ beside: change.target.value })}>
           <option value="">{t.inspect.noSecondDialect}</option>
-          {dialects.map((value) => (
+          {DIALECTS.map((value) => (
             <option key={value} value={value}>
               {t.inspect.compareDialect(value)}
             </option>
