@@ -22,7 +22,7 @@ use crate::program::build_runwire;
 use crate::report::{Figure, Goal, Report};
 use crate::wire::append;
 use crate::wire::client::{self, HttpConnection};
-use crate::wire::fan_out::{self, FanOutLoad};
+use crate::wire::fan_out::{self, FanOutLoad, PacedWriter};
 use crate::wire::process::{ServerKind, ServerProcess};
 use crate::{Failure, take_flag, take_option, take_text};
 
@@ -275,8 +275,22 @@ async fn deliveries_over_http(plan: &Plan, engines: &Engines, report: &mut Repor
     let mut figures = ["p50", "p99"]
         .map(|share| Figure::new(format!("reader on another node, {share}, beside same node"), "ms"));
     for round in 0..plan.rounds {
-        let near = fan_out::measure([&here; 2], FAN_OUT, &format!("near-{round}"), plan.reading).await?;
-        let far = fan_out::measure([&here, &there], FAN_OUT, &format!("far-{round}"), plan.reading).await?;
+        let near = fan_out::measure(
+            [&here; 2],
+            FAN_OUT,
+            PacedWriter::OpenBody,
+            &format!("near-{round}"),
+            plan.reading,
+        )
+        .await?;
+        let far = fan_out::measure(
+            [&here, &there],
+            FAN_OUT,
+            PacedWriter::OpenBody,
+            &format!("far-{round}"),
+            plan.reading,
+        )
+        .await?;
         for (figure, [far, near]) in figures.iter_mut().zip([
             [far.p50_milliseconds, near.p50_milliseconds],
             [far.p99_milliseconds, near.p99_milliseconds],

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use runwire_model::Timestamp;
-use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, Weave};
+use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, RecordBuilder};
 use runwire_model::record::{Entry, Record};
 use runwire_model::run::{Authority, RunState};
 use runwire_model::window::Window;
@@ -183,8 +183,9 @@ fn decoded(dialect: Dialect, run: &Prepared) -> Result<Vec<Entry>, Failure> {
     for (seq, frame) in (1..).zip(&run.frames) {
         let mut entries = Vec::new();
         let opened = decoder.open(frame.name.as_deref(), &frame.data)?;
-        let mut weave = Weave::new(&mut state, &window, Authority::Producer, dialect, seq, &mut entries);
-        decoder.decode(opened, &mut weave)?;
+        let mut builder =
+            RecordBuilder::new(&mut state, &window, Authority::Producer, dialect, seq, &mut entries);
+        decoder.decode(opened, &mut builder)?;
         let record = Record { seq, at: Timestamp(0), source_time: None, dialect: None, entries };
         window.absorb(&record);
         all.extend(record.entries);
@@ -216,9 +217,10 @@ fn decode(dialect: Dialect, run: &Prepared) {
     let mut entries = Vec::new();
     for (seq, frame) in (1..).zip(&run.frames) {
         entries.clear();
-        let mut weave = Weave::new(&mut state, &run.decoded, Authority::Producer, dialect, seq, &mut entries);
+        let mut builder =
+            RecordBuilder::new(&mut state, &run.decoded, Authority::Producer, dialect, seq, &mut entries);
         if let Ok(opened) = decoder.open(frame.name.as_deref(), &frame.data) {
-            let _ = black_box(decoder.decode(opened, &mut weave));
+            let _ = black_box(decoder.decode(opened, &mut builder));
         }
         black_box(&entries);
     }

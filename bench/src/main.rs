@@ -5,7 +5,9 @@
 
 mod cluster;
 mod codecs;
+mod log;
 mod memory;
+mod peers;
 mod program;
 mod report;
 mod statistics;
@@ -14,13 +16,19 @@ mod workload;
 
 use std::process::ExitCode;
 
+// What the server allocates with.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "\
 usage: cargo xtask bench NAME
 
   codecs [--rounds N] [DIALECT]...   decoding and encoding beside serde_json, each dialect
   memory [--mebibytes N]             the peak memory of `convert` on a large input
   wire [OPTION]... [SECTION]...      the server under load, beside its HTTP stack with nothing behind it
+  log [OPTION]... [CASE]...          appends to the embedded store without HTTP, CPU time by thread
   cluster [OPTION]... [SECTION]...   nodes on Postgres and Redis, beside plain statements and commands
+  peers [OPTION]... [SECTION]...     the server beside durable-streams, nchan and Redis, under one load
 
 sections of wire: append, fan-out, catch-up, resume, emit, tail, import (all of them unless some are named)
 options of wire:
@@ -31,7 +39,15 @@ options of wire:
   --folder PATH    where the stores are, instead of the system's temporary folder
   --floor-only     nothing but the floor
 
+options of log: --quick, --rounds N, --folder PATH as above, --milliseconds N of each round
+
 sections of cluster: append, delivery, nodes
+sections of peers: append, idle, fan-out
+options of peers: --quick, --rounds N, --server PATH, --folder PATH as above, and
+  --tools DIR      a folder with peers that are not on the path
+  --idle-readers N
+  --write          write bench/results, and the table of docs/performance.md
+
 options of cluster: --quick, --rounds N, --json, --server PATH as above, and
   --statements     also which statements the store was busy with
 ";
@@ -46,8 +62,11 @@ fn main() -> ExitCode {
         "codecs" => codecs::run(rest),
         "memory" => memory::run(rest),
         "wire" => wire::run(rest),
+        "log" => log::run(rest),
         "cluster" => cluster::run(rest),
+        "peers" => peers::run(rest),
         wire::FLOOR => wire::serve_floor(),
+        peers::REDIS_RELAY => peers::serve_redis_relay(rest),
         _ => Err(USAGE.into()),
     };
     match result {

@@ -140,7 +140,7 @@ impl Goal {
 }
 
 /// Formats a number with few digits.
-fn readable(value: Option<f64>) -> String {
+pub(crate) fn readable(value: Option<f64>) -> String {
     match value {
         None => String::new(),
         Some(value) if value.abs() >= 1000.0 => thousands(value.round() as i64),

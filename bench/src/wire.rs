@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::append::WriteLoad;
-use self::fan_out::FanOutLoad;
+use self::fan_out::{FanOutLoad, PacedWriter};
 use self::process::{ServerKind, ServerProcess};
 use crate::program::build_runwire;
 use crate::report::{Figure, Goal, Report};
@@ -237,12 +237,14 @@ async fn fan_outs(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> 
         ];
         for round in 0..plan.fan_out_rounds {
             let run = format!("crowd-{}-{round}", crowd.readers);
-            let floor = fan_out::measure([&floor; 2], crowd, &run, plan.fan_out).await?;
+            let floor =
+                fan_out::measure([&floor; 2], crowd, PacedWriter::OpenBody, &run, plan.fan_out).await?;
             for (figure, value) in figures.iter_mut().zip(values_of(&floor)) {
                 figure.beside.push(value);
             }
             let Some(server) = &server else { continue };
-            let server = fan_out::measure([server; 2], crowd, &run, plan.fan_out).await?;
+            let server =
+                fan_out::measure([server; 2], crowd, PacedWriter::OpenBody, &run, plan.fan_out).await?;
             for (figure, value) in figures.iter_mut().zip(values_of(&server)) {
                 figure.server.push(value);
             }
@@ -381,7 +383,7 @@ async fn imports(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> R
 }
 
 /// Raises the limit of open files for this process and its servers.
-fn raise_open_files() -> Result<(), Failure> {
+pub(crate) fn raise_open_files() -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= OPEN_FILES) {
         return Ok(());

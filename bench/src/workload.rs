@@ -5,7 +5,7 @@ use runwire_model::event::{
     TextFinished, TextStarted, ThinkingDelta, ThinkingFinished, ThinkingStarted, ToolArgsDelta,
     ToolArgsStarted, ToolCalled, ToolFinished, ToolStarted, Usage,
 };
-use runwire_model::record::{By, Record};
+use runwire_model::record::{EventOrigin, Record};
 use runwire_model::run::{Authority, RunState};
 use runwire_model::window::Window;
 use runwire_model::{Body, Event, Json, Timestamp};
@@ -230,7 +230,14 @@ impl Writer {
             event.step_id = self.state.current_step().map(|step| step.id.clone());
         }
         let mut entries = Vec::new();
-        self.state.apply(event, By::Producer, Authority::Producer, seq, &self.window, &mut entries)?;
+        self.state.apply(
+            event,
+            EventOrigin::Producer,
+            Authority::Producer,
+            seq,
+            &self.window,
+            &mut entries,
+        )?;
         let record = Record { seq, at: Timestamp(self.at), source_time: None, dialect: None, entries };
         self.window.absorb(&record);
         self.records.push(record);

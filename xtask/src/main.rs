@@ -8,6 +8,7 @@ mod arguments;
 mod command;
 mod deploy;
 mod fuzz;
+mod new_dialect;
 mod stages;
 mod tidy;
 mod tools;
@@ -23,10 +24,16 @@ use stages::Context;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [--long] [--minutes N]   format, lint, tests, docs and every other check, with the time of each
-                                --long adds more property cases, an hour of chaos in the cluster and
-                                N minutes of fuzzing (default 60)
+  test [--long] [--minutes N] [--only STAGE,...]
+                                format, lint, tests, docs and every other check, with the time of each
+                                --long adds more property cases, an hour of chaos in the cluster, a
+                                new dialect in a copy of the repository, and N minutes of fuzzing (default 60)
+                                --only runs the stages of these names
+  format                        format all Rust files, also those that a macro declares
   cluster [--long]              only the tests with PostgreSQL and Redis
+  new-dialect [--target-dir FOLDER]
+                                only the proof that a dialect is one folder and one line (part of --long)
+                                builds in target/new-dialect/build, or in FOLDER, and reuses what is there
   deploy                        only the checks of the files in deploy/
   vectors                       write the expectations in vectors/, the tables in docs/ and the model's schema anew
   console                       build the console anew into console/dist, which the server embeds
@@ -60,13 +67,26 @@ fn perform(command: XtaskCommand) -> Result<(), TaskError> {
             print!("{USAGE}");
             Ok(())
         }
-        XtaskCommand::Test { long, fuzz_minutes } => stages::run_all(&Context { root, long, fuzz_minutes }),
+        XtaskCommand::Test { long, fuzz_minutes, only } => {
+            stages::run_all(&Context { root, long, fuzz_minutes }, only.as_deref())
+        }
+        XtaskCommand::Format => stages::rustfmt(&root, &[]),
         XtaskCommand::Cluster { long } => stages::cluster(&Context { root, long, fuzz_minutes: 0 }),
+        XtaskCommand::NewDialect { target } => {
+            new_dialect::check(&Context { root, long: false, fuzz_minutes: 0 }, target)
+        }
         XtaskCommand::Deploy => deploy::check(&Context { root, long: false, fuzz_minutes: 0 }),
-        XtaskCommand::Vectors => run(cargo(&root)
-            .args(["test", "--package", "runwire-model", "--lib", "--test", "it", "--"])
-            .args(["vectors", "docs", "schema::"])
-            .envs([("RUNWIRE_WRITE_VECTORS", "1"), ("RUNWIRE_WRITE_DOCS", "1")])),
+        XtaskCommand::Vectors => {
+            let write = |arguments: &[&str]| {
+                run(cargo(&root)
+                    .arg("test")
+                    .args(arguments)
+                    .envs([("RUNWIRE_WRITE_VECTORS", "1"), ("RUNWIRE_WRITE_DOCS", "1")]))
+            };
+            write(&["-p", "runwire-model", "--lib", "--test", "it", "--", "vectors", "docs", "schema::"])?;
+            // The schema of HTTP refers to that of the model.
+            write(&["-p", "runwire-server", "--lib", "--", "openapi::"])
+        }
         XtaskCommand::Console => web::build_console(&root),
         XtaskCommand::Tidy => tidy::run(&root),
         XtaskCommand::Fuzz { minutes } => fuzz::run_for(&root, minutes),

@@ -1,12 +1,14 @@
 //! `cargo xtask test`: runs the stages in order, and prints the time of each.
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use crate::command::{TaskError, cargo, run};
 use crate::web::Package;
-use crate::{deploy, fuzz, tidy, tools, web};
+use crate::{deploy, fuzz, new_dialect, tidy, tools, web};
 
 /// Cases of each property with `--long`.
 const LONG_PROPTEST_CASES: &str = "20000";
@@ -25,6 +27,9 @@ const ENGINES: &str = "runwire-engines";
 
 /// Concurrent engine tests per core: they mostly wait for servers and disks.
 const ENGINE_TESTS_PER_CORE: usize = 2;
+
+/// The folder with a folder for each dialect.
+const DIALECTS: &str = "crates/runwire-model/src/dialect";
 
 /// The options of all stages.
 pub(crate) struct Context {
@@ -60,18 +65,32 @@ fn stages(context: &Context) -> Vec<Stage> {
         Stage { name: "tidy", run: |context| tidy::run(&context.root) },
     ];
     if context.long {
+        stages.push(Stage { name: "new dialect", run: |context| new_dialect::check(context, None) });
         stages
             .push(Stage { name: "fuzz", run: |context| fuzz::run_for(&context.root, context.fuzz_minutes) });
     }
     stages
 }
 
-/// Runs the stages up to the first that fails, and prints the times.
-pub(crate) fn run_all(context: &Context) -> Result<(), TaskError> {
-    let stages = stages(context);
+/// Runs all stages, or those of the given names, up to the first that fails, and prints the times.
+pub(crate) fn run_all(context: &Context, only: Option<&[String]>) -> Result<(), TaskError> {
+    let mut stages = stages(context);
+    if let Some(names) = only {
+        chosen(&mut stages, names)?;
+    }
     let (times, outcome) = run_in_order(&stages, context);
     println!("\n{}", table(&times, stages.len()));
     outcome
+}
+
+/// Keeps the stages of these names; in a name, `-` is also a space.
+fn chosen(stages: &mut Vec<Stage>, names: &[String]) -> Result<(), TaskError> {
+    let plain = |stage: &Stage| stage.name.replace('-', " ");
+    if let Some(unknown) = names.iter().find(|name| stages.iter().all(|stage| plain(stage) != **name)) {
+        return Err(TaskError::new(format!("there is no stage `{unknown}`")));
+    }
+    stages.retain(|stage| names.contains(&plain(stage)));
+    Ok(())
 }
 
 fn run_in_order(stages: &[Stage], context: &Context) -> (Vec<StageTime>, Result<(), TaskError>) {
@@ -113,7 +132,22 @@ fn table(times: &[StageTime], planned: usize) -> String {
 }
 
 fn format(context: &Context) -> Result<(), TaskError> {
-    run(cargo(&context.root).args(["fmt", "--all", "--check"]))
+    rustfmt(&context.root, &["--check"])
+}
+
+/// Formats all Rust files, or checks them with `--check`.
+///
+/// The registry of dialects declares its modules by a macro, which `cargo fmt` does not look into.
+pub(crate) fn rustfmt(root: &Path, options: &[&str]) -> Result<(), TaskError> {
+    run(cargo(root).args(["fmt", "--all", "--"]).args(options))?;
+    let unreadable = |error: io::Error| TaskError::new(format!("{DIALECTS}: {error}"));
+    let mut modules = Vec::new();
+    for entry in fs::read_dir(root.join(DIALECTS)).map_err(unreadable)? {
+        modules.push(entry.map_err(unreadable)?.path().join("mod.rs"));
+    }
+    modules.retain(|path| path.is_file());
+    modules.sort();
+    run(Command::new("rustfmt").current_dir(root).args(["--edition", "2024"]).args(options).args(modules))
 }
 
 fn lint(context: &Context) -> Result<(), TaskError> {
@@ -238,6 +272,17 @@ mod tests {
         let names = |long| stages(&context(long)).iter().map(|stage| stage.name).collect::<Vec<_>>();
         assert!(!names(false).contains(&"fuzz"));
         assert_eq!(names(true).last(), Some(&"fuzz"));
+    }
+
+    #[test]
+    fn stages_are_chosen_by_their_names() {
+        let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let mut stages = stages(&context(false));
+        chosen(&mut stages, &names("tidy,ag ui oracle")).unwrap();
+        assert_eq!(stages.iter().map(|stage| stage.name).collect::<Vec<_>>(), ["ag-ui oracle", "tidy"]);
+        assert!(
+            chosen(&mut stages, &names("tests")).is_err_and(|problem| problem.to_string().contains("tests"))
+        );
     }
 
     #[test]

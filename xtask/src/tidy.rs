@@ -3,6 +3,7 @@
 //! Each rule is a function from the tree to its findings, and has a canary in
 //! the tests: a sample on which it must fail.
 
+mod dialect_names;
 mod links;
 mod markdown;
 mod retired_words;
@@ -66,6 +67,7 @@ const RULES: &[Rule] = &[
     Rule { name: "type names", check: type_names::check },
     Rule { name: "doc comments", check: doc_comments },
     Rule { name: "retired words", check: retired_words::check },
+    Rule { name: "dialect names", check: dialect_names::check },
 ];
 
 #[derive(Debug, PartialEq, Eq)]

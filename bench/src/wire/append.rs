@@ -55,10 +55,7 @@ pub(crate) async fn measure(
             WriteLoad::Requests { events } => {
                 let requests: Vec<Vec<u8>> = (0..RUNS)
                     .map(|turn| &runs[(number + turn * CONNECTIONS) % RUNS])
-                    .map(|run| {
-                        let body = frame::typical(run).repeat(events);
-                        client::post(&frame::write_path(run), frame::CONTENT_TYPE, &body)
-                    })
+                    .map(|run| kind.write_request(run, &frame::typical(run).repeat(events)))
                     .collect();
                 writers.spawn(write_requests(connection, requests, events, deadline));
             }
@@ -163,12 +160,12 @@ async fn write_open_body(
     Ok(ConnectionResult { events, latencies: Vec::new() })
 }
 
-/// Writes a first event to each run, so that starting runs is not measured.
+/// Starts each run, so that this is not measured.
 pub(crate) async fn begin(server: &ServerProcess, runs: &[String]) -> Result<(), Failure> {
     let mut connection = HttpConnection::open(server.address).await?;
     let mut body = Vec::new();
     for run in runs {
-        let request = client::post(&frame::write_path(run), frame::CONTENT_TYPE, &frame::typical(run));
+        let Some(request) = server.kind.begin_request(run) else { return Ok(()) };
         let status = connection.exchange(&request, &mut body).await?;
         expect_success(status, &body)?;
     }

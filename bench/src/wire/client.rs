@@ -222,8 +222,19 @@ pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
 
 /// Renders a request with a body and additional header fields.
 pub(crate) fn post_with(path: &str, content_type: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    request("POST", path, content_type, fields, body)
+}
+
+/// Renders a request of any method with a body.
+pub(crate) fn request(
+    method: &str,
+    path: &str,
+    content_type: &str,
+    fields: &[(&str, &str)],
+    body: &[u8],
+) -> Vec<u8> {
     let mut request = format!(
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
         body.len()
     );
     for (name, value) in fields {

@@ -37,20 +37,21 @@ pub(crate) struct FanOutRound {
     pub(crate) p99_milliseconds: f64,
     pub(crate) deliveries_per_second: f64,
     pub(crate) deliveries_per_cpu_second: f64,
+    /// Events that the writer could write in a second.
+    pub(crate) written_per_second: f64,
 }
 
 /// Writes events at a fixed rate to one server, and measures when each reader of this or another server has them.
 pub(crate) async fn measure(
     [server, near_readers]: [&ServerProcess; 2],
     crowd: FanOutLoad,
+    writer: PacedWriter,
     run: &str,
     duration: Duration,
 ) -> Result<FanOutRound, Failure> {
     let epoch = Instant::now();
     let events = (crowd.events_per_second as f64 * duration.as_secs_f64()) as u64;
-    if server.kind == ServerKind::Runwire {
-        begin(server, &[run.to_owned()]).await?;
-    }
+    begin(server, &[run.to_owned()]).await?;
     let latencies = Arc::new(Mutex::new(Vec::with_capacity(crowd.readers * events as usize)));
     let mut readers = JoinSet::new();
     for connection in attach(near_readers, run, crowd.readers).await? {
@@ -59,23 +60,7 @@ pub(crate) async fn measure(
     sleep(SETTLE_TIME).await;
 
     let (cpu, begun) = (server.cpu_time()?, Instant::now());
-    let mut writer = HttpConnection::open(server.address).await?;
-    writer.send(&client::post_open(&write_path(server.kind, run), frame::CONTENT_TYPE)).await?;
-    let mut pace = interval(Duration::from_secs(1) / crowd.events_per_second as u32);
-    pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let filling = frame::words(120);
-    let mut chunk = Vec::new();
-    for number in 1..=events {
-        pace.tick().await;
-        let mark = Mark { number, written: epoch.elapsed().as_micros() as u64 };
-        chunk.clear();
-        client::push_chunk(&mut chunk, &frame::with_text(run, &format!("{}{filling}", mark.render())));
-        writer.send(&chunk).await?;
-    }
-    writer.send(client::LAST_CHUNK).await?;
-    let mut body = Vec::new();
-    let status = writer.answer(&mut body).await?;
-    expect_success(status, &body)?;
+    let written_per_second = write_paced(server, run, writer, crowd, (events, epoch)).await?;
     let all = async {
         while let Some(reader) = readers.join_next().await {
             reader??;
@@ -103,6 +88,7 @@ pub(crate) async fn measure(
         p99_milliseconds: milliseconds(0.99),
         deliveries_per_second: delivered as f64 / took.as_secs_f64(),
         deliveries_per_cpu_second: delivered as f64 / cpu.as_secs_f64(),
+        written_per_second,
     })
 }
 
@@ -114,9 +100,7 @@ pub(crate) async fn kibibytes_per_idle_reader(
     readers: usize,
 ) -> Result<f64, Failure> {
     let run = "idle";
-    if server.kind == ServerKind::Runwire {
-        begin(server, &[run.to_owned()]).await?;
-    }
+    begin(server, &[run.to_owned()]).await?;
     // The first readers also cause one-time allocations.
     let first = attach(server, run, CONCURRENT_ATTACHES).await?;
     sleep(SETTLE_TIME).await;
@@ -128,20 +112,64 @@ pub(crate) async fn kibibytes_per_idle_reader(
     Ok((after - before) / readers as f64)
 }
 
-fn write_path(kind: ServerKind, run: &str) -> String {
-    match kind {
-        ServerKind::Runwire => frame::write_path(run),
-        ServerKind::Floor => "/broadcast".to_owned(),
+/// How the writer writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PacedWriter {
+    /// One body that stays open.
+    OpenBody,
+    /// A request for each event, each after the answer to the one before.
+    Requests,
+}
+
+/// Writes events at an even pace, and returns how many there were in a second.
+async fn write_paced(
+    server: &ServerProcess,
+    run: &str,
+    writer: PacedWriter,
+    crowd: FanOutLoad,
+    (events, epoch): (u64, Instant),
+) -> Result<f64, Failure> {
+    let mut connection = HttpConnection::open(server.address).await?;
+    let mut body = Vec::new();
+    if writer == PacedWriter::OpenBody {
+        let path = match server.kind {
+            ServerKind::Floor => "/broadcast".to_owned(),
+            _ => frame::write_path(run),
+        };
+        connection.send(&client::post_open(&path, frame::CONTENT_TYPE)).await?;
     }
+    let begun = Instant::now();
+    let mut pace = interval(Duration::from_secs(1) / crowd.events_per_second as u32);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let filling = frame::words(120);
+    for number in 1..=events {
+        pace.tick().await;
+        let mark = Mark { number, written: epoch.elapsed().as_micros() as u64 };
+        let event = frame::with_text(run, &format!("{}{filling}", mark.render()));
+        match writer {
+            PacedWriter::OpenBody => {
+                let mut chunk = Vec::new();
+                client::push_chunk(&mut chunk, &event);
+                connection.send(&chunk).await?;
+            }
+            PacedWriter::Requests => {
+                let status = connection.exchange(&server.kind.write_request(run, &event), &mut body).await?;
+                expect_success(status, &body)?;
+            }
+        }
+    }
+    let took = begun.elapsed();
+    if writer == PacedWriter::OpenBody {
+        connection.send(client::LAST_CHUNK).await?;
+        let status = connection.answer(&mut body).await?;
+        expect_success(status, &body)?;
+    }
+    Ok(events as f64 / took.as_secs_f64())
 }
 
 /// Attaches readers and waits until each has had its first bytes.
 async fn attach(server: &ServerProcess, run: &str, readers: usize) -> Result<Vec<HttpConnection>, Failure> {
-    let path = match server.kind {
-        ServerKind::Runwire => format!("/v1/runs/{run}/events?dialect=ag-ui"),
-        ServerKind::Floor => "/broadcast".to_owned(),
-    };
-    let request = Arc::new(client::get(&path, "text/event-stream"));
+    let request = Arc::new(server.kind.read_request(run));
     let mut attached = Vec::with_capacity(readers);
     while attached.len() < readers {
         let mut attaching = JoinSet::new();

@@ -14,14 +14,28 @@ pub(crate) fn write_path(run: &str) -> String {
 
 /// Returns a frame of typical length as a line.
 pub(crate) fn typical(run: &str) -> Vec<u8> {
-    let bare = with_text(run, "");
-    with_text(run, &words(TYPICAL_BYTES.saturating_sub(bare.len())))
+    of_typical_length(&|text| with_text(run, text))
 }
 
 /// Returns a frame as a line. The text must not need escaping.
+///
+/// It can be sent any number of times: it has no `event_id`, which would have to grow.
 pub(crate) fn with_text(run: &str, text: &str) -> Vec<u8> {
+    line(run, "", text)
+}
+
+/// Returns a frame of typical length as a line; a second one of the kind breaks the document.
+pub(crate) fn numbered(run: &str) -> Vec<u8> {
+    of_typical_length(&|text| line(run, "\"event_id\":1,", text))
+}
+
+fn of_typical_length(frame: &dyn Fn(&str) -> Vec<u8>) -> Vec<u8> {
+    frame(&words(TYPICAL_BYTES.saturating_sub(frame("").len())))
+}
+
+fn line(run: &str, number: &str, text: &str) -> Vec<u8> {
     format!(
-        "{{\"session_id\":\"{run}\",\"node_id\":\"run-0\",\"event_id\":1,\"type\":\"message_chunk\",\
+        "{{\"session_id\":\"{run}\",\"node_id\":\"run-0\",{number}\"type\":\"message_chunk\",\
          \"content\":\"{text}\",\"id\":\"agent\"}}\n"
     )
     .into_bytes()

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::{client, frame};
 use crate::Failure;
 
 /// How long a server may take until it prints its address.
@@ -24,7 +25,47 @@ pub(crate) enum ServerKind {
     Runwire,
     /// The same HTTP stack with nothing behind it.
     Floor,
+    /// `durable-streams-server`, or the reference server of the same protocol.
+    DurableStreams,
+    /// nginx with nchan, or the relay in front of Redis: a path to publish to, and one to subscribe to.
+    PubSub,
 }
+
+impl ServerKind {
+    /// Renders the request that must come before the first event of a run, if there is one.
+    pub(crate) fn begin_request(self, run: &str) -> Option<Vec<u8>> {
+        match self {
+            Self::Runwire => {
+                Some(client::post(&frame::write_path(run), frame::CONTENT_TYPE, &frame::typical(run)))
+            }
+            Self::DurableStreams => Some(client::request("PUT", &format!("/{run}"), PLAIN, &[], b"")),
+            Self::Floor | Self::PubSub => None,
+        }
+    }
+
+    /// Renders a request that writes events.
+    pub(crate) fn write_request(self, run: &str, events: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Runwire | Self::Floor => client::post(&frame::write_path(run), frame::CONTENT_TYPE, events),
+            Self::DurableStreams => client::post(&format!("/{run}"), PLAIN, events),
+            Self::PubSub => client::post(&format!("/pub?id={run}"), PLAIN, events),
+        }
+    }
+
+    /// Renders a request that follows a run as server-sent events, from its end.
+    pub(crate) fn read_request(self, run: &str) -> Vec<u8> {
+        let path = match self {
+            Self::Runwire => format!("/v1/runs/{run}/events?dialect=ag-ui"),
+            Self::Floor => "/broadcast".to_owned(),
+            Self::DurableStreams => format!("/{run}?offset=now&live=sse"),
+            Self::PubSub => format!("/sub?id={run}"),
+        };
+        client::get(&path, "text/event-stream")
+    }
+}
+
+/// The content type of events in servers that store bytes.
+const PLAIN: &str = "text/plain";
 
 /// A server that runs until this value is dropped.
 pub(crate) struct ServerProcess {
@@ -37,6 +78,15 @@ pub(crate) struct ServerProcess {
 impl ServerProcess {
     /// Starts a server and waits until it prints its address.
     pub(crate) fn start(kind: ServerKind, command: &mut Command) -> Result<Self, Failure> {
+        Self::start_at(kind, command, None)
+    }
+
+    /// Starts a server that does not print the address that it was told to listen at.
+    pub(crate) fn start_at(
+        kind: ServerKind,
+        command: &mut Command,
+        known: Option<SocketAddr>,
+    ) -> Result<Self, Failure> {
         // Do not inherit the settings of this environment.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"RUNWIRE_") {
@@ -57,9 +107,13 @@ impl ServerProcess {
         if let Some(stderr) = child.stderr.take() {
             read_lines(stderr, found, Arc::clone(&last_lines));
         }
-        match address.recv_timeout(START) {
-            Ok(address) => Ok(Self { kind, address, child, last_lines }),
-            Err(_) => {
+        let address = match known {
+            None => address.recv_timeout(START).ok(),
+            Some(known) => is_listening(known, &mut child).then_some(known),
+        };
+        match address {
+            Some(address) => Ok(Self { kind, address, child, last_lines }),
+            None => {
                 // It may have exited.
                 let _ = child.kill();
                 let _ = child.wait();
@@ -68,24 +122,72 @@ impl ServerProcess {
         }
     }
 
-    /// Reads its CPU time, user and system.
+    /// Reads its CPU time and that of its workers, user and system.
     pub(crate) fn cpu_time(&self) -> Result<Duration, Failure> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The program's name in brackets may hold blanks; the times are the 12th and 13th field after it.
-        let values = stat.rsplit_once(')').map_or("", |(_, values)| values).split_ascii_whitespace();
-        let ticks: Vec<u64> = values.skip(11).take(2).map_while(|value| value.parse().ok()).collect();
-        let [user, system] = ticks[..] else { return Err("no CPU time in /proc".into()) };
-        let per_second = rustix::param::clock_ticks_per_second();
-        Ok(Duration::from_secs_f64((user + system) as f64 / per_second as f64))
+        let ticks: u64 = self.processes().map(|process| process.ticks).sum();
+        if ticks == 0 && self.processes().next().is_none() {
+            return Err("no CPU time in /proc".into());
+        }
+        Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
     }
 
-    /// Reads its resident memory, in KiB.
+    /// Reads its resident memory and that of its workers, in KiB.
     pub(crate) fn resident_kibibytes(&self) -> Result<f64, Failure> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let value = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
-        Ok(value.ok_or("no resident memory in /proc")?)
+        let resident = |process: ProcessStat| {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", process.id)).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()
+        };
+        let resident: Vec<f64> = self.processes().filter_map(resident).collect();
+        if resident.is_empty() {
+            Err("no resident memory in /proc".into())
+        } else {
+            Ok(resident.iter().sum())
+        }
     }
+
+    /// Lists the process and its children.
+    fn processes(&self) -> impl Iterator<Item = ProcessStat> {
+        let server = self.child.id();
+        let ids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter_map(ProcessStat::read).filter(move |stat| stat.id == server || stat.parent == server)
+    }
+}
+
+/// A process, as `/proc` shows it.
+struct ProcessStat {
+    id: u32,
+    parent: u32,
+    /// CPU time, user and system.
+    ticks: u64,
+}
+
+impl ProcessStat {
+    fn read(id: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The program's name in brackets may hold blanks; after it come the state, the parent, and much later the times.
+        let (_, values) = stat.rsplit_once(')')?;
+        let values: Vec<&str> = values.split_ascii_whitespace().collect();
+        let number = |at: usize| values.get(at)?.parse::<u64>().ok();
+        let parent = u32::try_from(number(1)?).ok()?;
+        Some(Self { id, parent, ticks: number(11)? + number(12)? })
+    }
+}
+
+/// Waits until a server accepts connections.
+fn is_listening(address: SocketAddr, child: &mut Child) -> bool {
+    let until = Instant::now() + START;
+    while Instant::now() < until {
+        if TcpStream::connect(address).is_ok() {
+            return true;
+        }
+        if !matches!(child.try_wait(), Ok(None)) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
 }
 
 impl Drop for ServerProcess {

@@ -16,7 +16,9 @@ const fn retired(word: &'static str, instead: &'static str) -> Retired {
 
 const RETIRED: &[Retired] = &[
     retired("Arrivals", "subscriber"),
+    retired("Blind", "NoVisitor"),
     retired("Desk", "FollowedThreads, or ConnectionSlot"),
+    retired("Earlier", "History"),
     retired("Errand", "Lookup"),
     retired("Eyes", "HeadPoller"),
     retired("Heart", "heartbeat task"),
@@ -26,10 +28,16 @@ const RETIRED: &[Retired] = &[
     retired("Moved", "transfer::Item"),
     retired("Parcel", "EncodedBatch"),
     retired("Patience", "RetryOptions"),
+    retired("Place", "what it is, such as EventPosition"),
     retired("Said", "what it is, such as OutputItem"),
     retired("Sight", "StoreProbe"),
     retired("Sighting", "StoreProbe"),
+    retired("Slip", "typo"),
+    retired("Track", "ShownState"),
+    retired("Turn", "EncodeContext"),
+    retired("Unfit", "ReplayError"),
     retired("Unsealed", "pending commit"),
+    retired("Woven", "what a RecordBuilder has added"),
     retired("acts", "a file per verb: create, cancel, heartbeat, sweep"),
     retired("bury", "mark deleted"),
     retired("drop_slowly", "drain and close"),
@@ -42,6 +50,7 @@ const RETIRED: &[Retired] = &[
     retired("stand_at", "set_position"),
     retired("take_up", "claim"),
     retired("wary", "pessimistic"),
+    retired("weave", "resolve, or add to a RecordBuilder"),
 ];
 
 /// Retired in prose too; written in two parts, so that this file does not have it.
@@ -90,7 +99,7 @@ fn is_code(path: &str) -> bool {
 }
 
 /// Splits an identifier at `_` and at capitals, into lower case: `putOff`, `PutOff` and `PUT_OFF` are the same.
-fn parts(identifier: &str) -> Vec<String> {
+pub(super) fn parts(identifier: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut after_small = false;
     for letter in identifier.chars() {
@@ -105,7 +114,7 @@ fn parts(identifier: &str) -> Vec<String> {
     parts
 }
 
-fn has_parts(parts: &[String], wanted: &[String]) -> bool {
+pub(super) fn has_parts(parts: &[String], wanted: &[String]) -> bool {
     parts.windows(wanted.len()).any(|window| window == wanted)
 }
 

@@ -43,6 +43,10 @@ fn canaries() -> Vec<(&'static str, SourceTree)> {
         ),
         ("doc comments", one("src/lib.rs", "/// Tells the time.\n")),
         ("retired words", one("src/lib.rs", "struct Desk;")),
+        (
+            "dialect names",
+            tree(&[REGISTRY, ("crates/a/src/lib.rs", "if dialect == Dialect::StreamingEngine {")]),
+        ),
     ]
 }
 
@@ -276,4 +280,32 @@ fn retired_words_in_texts_and_other_words_are_fine() {
         &[("a.ts", "const a = 'wary' + \"wary\" + `\nwary`;"), ("a.md", "struct Desk;")],
     );
     assert_fine("retired words", &[("console/dist/a.ts", "struct Desk;")]);
+}
+
+/// A registry with a dialect of the project's own and two others.
+const REGISTRY: (&str, &str) = (
+    "crates/runwire-model/src/dialect/registry.rs",
+    "            Runwire => runwire,\n            StreamingEngine => streaming_engine,\n            Export => loom::export,\n",
+);
+
+#[test]
+fn dialects_are_named_in_their_folders_facades_tests_and_comments_only() {
+    let refused = "names a dialect outside its folder";
+    for line in
+        ["\"streaming-engine\"", "fn to_streaming_engine() {}", "StreamingEngineDecoder", "Dialect::Export"]
+    {
+        assert_found("dialect names", &[REGISTRY, ("crates/a/src/lib.rs", line)], refused);
+        assert_found("dialect names", &[REGISTRY, ("console/src/a.ts", line)], refused);
+        for path in [
+            "crates/runwire-model/src/dialect/streaming_engine/mod.rs",
+            "crates/runwire-server/src/facade/mod.rs",
+            "crates/a/tests/it/main.rs",
+            "docs/a.md",
+        ] {
+            assert_fine("dialect names", &[REGISTRY, (path, line)]);
+        }
+        let tested = format!("// {line}\n#[cfg(test)]\nmod tests {{ {line} }}");
+        assert_fine("dialect names", &[REGISTRY, ("crates/a/src/lib.rs", &tested)]);
+    }
+    assert_fine("dialect names", &[REGISTRY, ("crates/a/src/lib.rs", "Dialect::Runwire, streaming(engine)")]);
 }
