@@ -4,7 +4,7 @@
 //! There is no timer. While a commit waits for the disk, commands queue up; the next commit takes them all. So the
 //! disk sets the pace, a lone command never waits for others, and many share one fsync.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
@@ -82,7 +82,7 @@ impl Drop for WriterQueue {
 pub(super) struct SqliteWriter {
     pub(super) txn: Txn<SqliteTxnStore>,
     options: SqliteOptions,
-    pub(super) flush_now: HashSet<i64>,
+    pub(super) flush_now: BTreeSet<i64>,
     flush_all: bool,
     /// Whether rows of deleted or trimmed threads may be left to remove.
     pub(super) purging: bool,
@@ -123,7 +123,7 @@ impl SqliteWriter {
         let mut writer = Self {
             txn: Txn::new(store, (options.clock)()),
             options,
-            flush_now: HashSet::new(),
+            flush_now: BTreeSet::new(),
             flush_all: false,
             purging: false,
             outbox_changed: false,

@@ -265,7 +265,9 @@ async fn a_damaged_record_is_an_error_and_not_a_wrong_answer() {
         assert_eq!(log.read(&ThreadKey::new("tenant", thread), 0).await.unwrap().records.len(), 1);
     }
     let connection = Connection::open(bed.path()).unwrap();
-    connection.execute("UPDATE chunk SET body = substr(body, 1, 20) WHERE id = 1", []).unwrap();
+    let of_r = "thread = (SELECT id FROM thread WHERE name = 'r')";
+    let cut = connection.execute(&format!("UPDATE chunk SET body = substr(body, 1, 20) WHERE {of_r}"), []);
+    assert_eq!(cut.unwrap(), 1);
     drop(connection);
     let read = log.read(&ThreadKey::new("tenant", "r"), 0).await;
     assert!(matches!(read, Err(LogError::Damaged(reason)) if reason.contains("damaged")));
