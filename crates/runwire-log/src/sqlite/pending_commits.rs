@@ -49,8 +49,8 @@ pub(super) struct UnflushedThread {
 #[derive(Default)]
 pub(super) struct PendingCommits {
     pub(super) threads: HashMap<i64, UnflushedThread>,
-    /// The threads in the message of their oldest row; those that were flushed meanwhile are passed over.
-    message: VecDeque<(i64, i64)>,
+    /// The threads in the order of their oldest row; those that were flushed meanwhile are passed over.
+    order: VecDeque<(i64, i64)>,
     /// The row of the current commit.
     row: Vec<u8>,
     next_row: i64,
@@ -93,9 +93,9 @@ impl PendingCommits {
 
     /// Returns the unflushed part of a thread, created if missing.
     pub(super) fn of(&mut self, thread: i64) -> &mut UnflushedThread {
-        let (since, message) = (self.next_row, &mut self.message);
+        let (since, order) = (self.next_row, &mut self.order);
         self.threads.entry(thread).or_insert_with(|| {
-            message.push_back((since, thread));
+            order.push_back((since, thread));
             UnflushedThread { since, ..UnflushedThread::default() }
         })
     }
@@ -179,11 +179,11 @@ impl PendingCommits {
     }
 
     fn oldest(&mut self) -> Option<(i64, i64)> {
-        while let Some((since, thread)) = self.message.front().copied() {
+        while let Some((since, thread)) = self.order.front().copied() {
             if self.threads.get(&thread).is_some_and(|unflushed| unflushed.since == since) {
                 return Some((since, thread));
             }
-            self.message.pop_front();
+            self.order.pop_front();
         }
         None
     }
