@@ -17,13 +17,13 @@ use crate::query::{ProducerScope, ReadStore, ThreadRow};
 use crate::record::{StoredRecord, Wanted};
 use crate::sql;
 use crate::txn::ProducerHead;
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// A read connection, with a cache of the names of runs.
 pub(crate) struct PgReader {
     pub(super) connection: PgConnection,
     pub(super) names: RunNames,
-    unreadable: Arc<UnreadableRuns>,
+    unreadable: Arc<UnreadableRows>,
 }
 
 impl PgReader {
@@ -69,7 +69,7 @@ impl ReadStore for PgReader {
         &self.connection
     }
 
-    fn unreadable(&self) -> &UnreadableRuns {
+    fn unreadable(&self) -> &UnreadableRows {
         &self.unreadable
     }
 

@@ -20,7 +20,7 @@ use crate::key::{RunKey, ThreadKey};
 use crate::record::{StoredRecord, Wanted};
 use crate::sql::{LoadedRun, Sql, Value};
 use crate::txn::{BaseState, ProducerHead, RunHead};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 use crate::{RecordPage, limits};
 
 /// The row of a thread.
@@ -48,8 +48,8 @@ impl ThreadRow {
 
     fn base(&self) -> Result<BaseState, LogError> {
         let base = self.base.as_deref().map(serde_json::from_str).transpose();
-        let unreadable = |error: serde_json::Error| LogError::Unavailable(error.to_string());
-        Ok(base.map_err(unreadable)?.unwrap_or_default())
+        let damaged = |error: serde_json::Error| LogError::Damaged(error.to_string());
+        Ok(base.map_err(damaged)?.unwrap_or_default())
     }
 }
 
@@ -92,8 +92,8 @@ pub(crate) trait ReadStore {
     /// Returns the connection, for statements that all stores share.
     fn sql(&self) -> &Self::Sql;
 
-    /// Returns the runs that could not be read.
-    fn unreadable(&self) -> &UnreadableRuns;
+    /// Returns the rows that could not be read.
+    fn unreadable(&self) -> &UnreadableRows;
 
     /// Returns the row of a thread that is not deleted.
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;

@@ -38,7 +38,7 @@ use crate::stats::WriteCounters;
 use crate::store::{ReadScope, StoreHandle, TrimCommand};
 use crate::tail::Tails;
 use crate::txn::{LogCommand, Pending, clock};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 use crate::writer_queue::{QUEUE_TIMEOUT, QueueBytes, refused};
 pub use open::SqliteOpenError;
 use orphans::Orphans;
@@ -86,7 +86,7 @@ pub struct SqliteLog {
     idle: Arc<Mutex<Vec<SqliteReader>>>,
     readers: Arc<Semaphore>,
     orphans: Arc<tokio::sync::Mutex<Orphans>>,
-    unreadable: Arc<UnreadableRuns>,
+    unreadable: Arc<UnreadableRows>,
 }
 
 impl std::fmt::Debug for SqliteLog {
@@ -148,7 +148,7 @@ impl StoreHandle for SqliteLog {
         let (reply, answer) = oneshot::channel();
         let command = command(Pending::new(request, reply));
         let until = Instant::now() + QUEUE_TIMEOUT;
-        let queue_bytes = self.queue_bytes.acquire(&command, until).await?;
+        let queue_bytes = self.queue_bytes.acquire(command.bytes(), until).await?;
         match self.requests.try_send(SqliteWriterMessage::Command(command, queue_bytes)) {
             Ok(()) => {}
             Err(TrySendError::Closed(_)) => return Err(stopped()),
@@ -170,12 +170,18 @@ impl StoreHandle for SqliteLog {
         self.reading(scope, read).await
     }
 
+    fn unreadable(&self) -> &UnreadableRows {
+        &self.unreadable
+    }
+
     async fn now(&self) -> Result<Timestamp, LogError> {
         Ok((self.clock)())
     }
 
     async fn trim_thread(&self, trim: TrimCommand) -> Result<usize, LogError> {
-        self.send(|reply| SqliteWriterMessage::Trim(trim, reply)).await
+        let until = Instant::now() + QUEUE_TIMEOUT;
+        let queue_bytes = self.queue_bytes.acquire(trim.bytes(), until).await?;
+        self.send(|reply| SqliteWriterMessage::Trim(trim, queue_bytes, reply)).await
     }
 }
 
@@ -220,7 +226,7 @@ mod tests {
         assert!(second.as_mut().poll(&mut context).is_pending());
         let (reply, _answer) = oneshot::channel();
         let third = LogCommand::append(Pending::new(append("third", 600), reply));
-        let refused = log.queue_bytes.acquire(&third, Instant::now()).await;
+        let refused = log.queue_bytes.acquire(third.bytes(), Instant::now()).await;
         assert!(
             matches!(&refused, Err(LogError::Unavailable(why)) if why.contains("too many bytes")),
             "{refused:?}"

@@ -16,7 +16,7 @@ use super::writer::{SqliteWriter, WriterQueue};
 use super::{READERS, SqliteLog, SqliteOptions};
 use crate::stats::WriteCounters;
 use crate::tail::Tails;
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 use crate::writer_queue::QueueBytes;
 use crate::{Migrated, limits};
 
@@ -95,7 +95,7 @@ impl SqliteLog {
         // What a failed fsync may have left in the write-ahead log is written and synced again before anyone sees it.
         schema::checkpoint_wal(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
-        let unreadable = Arc::<UnreadableRuns>::default();
+        let unreadable = Arc::<UnreadableRows>::default();
         let unflushed = Arc::new(Unflushed::default());
         let outbox_changed = Arc::new(watch::Sender::new(()));
         let write_counters = Arc::new(WriteCounters::default());

@@ -20,13 +20,13 @@ use crate::record::{RecordDecoder, RecordRows, StoredRecord, Wanted, visit_chunk
 use crate::sql;
 use crate::store::ReadScope;
 use crate::txn::{ProducerHead, RunHead, RunProgress};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// A read connection, with a cache of the names of runs.
 pub(crate) struct SqliteReader {
     pub(super) connection: Connection,
     pub(super) names: HashMap<u64, Arc<str>>,
-    pub(super) unreadable: Arc<UnreadableRuns>,
+    pub(super) unreadable: Arc<UnreadableRows>,
     unflushed: Arc<Unflushed>,
     /// What is pending of the threads that are read.
     parts: UnflushedParts,
@@ -39,7 +39,7 @@ impl SqliteReader {
     /// Opens a connection that only reads.
     pub(super) fn open(
         path: &Path,
-        unreadable: Arc<UnreadableRuns>,
+        unreadable: Arc<UnreadableRows>,
         unflushed: Arc<Unflushed>,
     ) -> SqliteResult<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -96,7 +96,7 @@ impl SqliteReader {
 
     /// Returns the first user message of a thread.
     pub(super) fn title_of(&self, thread: i64) -> Result<Option<String>, LogError> {
-        let sql = "SELECT head ->> '$.summary.message' FROM run \
+        let sql = "SELECT CASE WHEN json_valid(head) THEN head ->> '$.summary.message' END FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([thread], |row| row.get(0)).optional()?.flatten())
@@ -110,7 +110,7 @@ impl ReadStore for SqliteReader {
         &self.connection
     }
 
-    fn unreadable(&self) -> &UnreadableRuns {
+    fn unreadable(&self) -> &UnreadableRows {
         &self.unreadable
     }
 

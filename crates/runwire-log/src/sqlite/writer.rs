@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::SqliteOptions;
 use super::connection_slot::{Commit, Committer, Release};
-use super::error::SqliteResult;
+use super::error::{SqliteError, SqliteResult};
 use super::open::StoreLock;
 use super::pending_commits::UnflushedThread;
 use super::rows::{save_chunk, save_run, save_thread};
@@ -25,7 +25,7 @@ use crate::record::{RecordEncoder, StoredRecord};
 use crate::sql::{self, to_i64};
 use crate::store::TrimCommand;
 use crate::txn::{CommandReply, LogCommand, Txn};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 use crate::{ReadFormat, limits};
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
@@ -36,7 +36,8 @@ pub(super) enum SqliteWriterMessage {
     Command(LogCommand, OwnedSemaphorePermit),
     /// Appends that were submitted together, and their share of the queue's bytes until they are answered.
     Appends(Vec<LogCommand>, OwnedSemaphorePermit),
-    Trim(TrimCommand, Reply<usize>),
+    /// Runs to remove, and the share of the queue's bytes of what replaces them.
+    Trim(TrimCommand, OwnedSemaphorePermit, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     MarkDelivered(u64, DeliveryOutcome, Reply<()>),
     Checkpoint {
@@ -58,11 +59,12 @@ impl SqliteWriterMessage {
         }
     }
 
-    /// Returns the bytes of its frames.
+    /// Returns the bytes of its frames, or of what it stores instead.
     fn bytes(&self) -> usize {
         match self {
             Self::Command(command, _) => command.bytes(),
             Self::Appends(commands, _) => commands.iter().map(LogCommand::bytes).sum(),
+            Self::Trim(trim, ..) => trim.bytes(),
             _ => 0,
         }
     }
@@ -117,7 +119,7 @@ impl SqliteWriter {
         connection: Connection,
         lock: StoreLock,
         options: SqliteOptions,
-        unreadable: Arc<UnreadableRuns>,
+        unreadable: Arc<UnreadableRows>,
     ) -> SqliteResult<Self> {
         let store = SqliteTxnStore::open(connection, &options, unreadable)?;
         let mut writer = Self {
@@ -265,18 +267,19 @@ impl SqliteWriter {
                 }
                 self.queue_bytes.push(queue_bytes);
             }
-            SqliteWriterMessage::Trim(trim, reply) => {
-                let result = self.trim(&trim)?;
-                self.reply(reply, Ok(result));
+            SqliteWriterMessage::Trim(trim, queue_bytes, reply) => {
+                let result = self.trim(&trim);
+                self.reply(reply, result)?;
+                self.queue_bytes.push(queue_bytes);
             }
             SqliteWriterMessage::Subscribe(subscribers, reply) => {
-                self.subscribe(subscribers)?;
-                self.reply(reply, Ok(()));
+                let result = self.subscribe(subscribers);
+                self.reply(reply, result)?;
             }
             SqliteWriterMessage::MarkDelivered(message, outcome, reply) => {
                 let connection = self.txn.store.connection.begin()?;
-                sql::mark_delivered(connection, message, outcome, self.txn.now)?;
-                self.reply(reply, Ok(()));
+                let result = sql::mark_delivered(connection, message, outcome, self.txn.now);
+                self.reply(reply, result)?;
             }
             SqliteWriterMessage::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
@@ -284,7 +287,7 @@ impl SqliteWriter {
                 let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
                 self.txn.store.connection.begin()?.prepare_cached(sql)?.execute(values)?;
             }
-            SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(())),
+            SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(()))?,
             SqliteWriterMessage::Close => {}
         }
         Ok(())
@@ -297,8 +300,7 @@ impl SqliteWriter {
             Ok(()) => command.into_reply(),
             // It has changed nothing, so the damage need not end the process.
             Err(failure) if failure.is_damage() && self.txn.mark() == mark => {
-                tracing::error!(%failure, "a command needs data that cannot be read");
-                let refusal = LogError::Damaged(format!("{failure}; nothing was written"));
+                let refusal = refusal_of(&failure);
                 CommandReply::Caller(Box::new(move || command.refuse(refusal)))
             }
             Err(failure) => return Err(failure),
@@ -307,9 +309,15 @@ impl SqliteWriter {
         Ok(())
     }
 
-    fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: Result<T, LogError>) {
+    /// Replies after the commit. Damage is found before anything changes, so it need not end the process.
+    fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: SqliteResult<T>) -> SqliteResult<()> {
+        let result = match result {
+            Err(failure) if failure.is_damage() => Err(refusal_of(&failure)),
+            result => Ok(result?),
+        };
         // The caller may be gone.
         self.replies.push(CommandReply::Caller(Box::new(move || drop(reply.send(result)))));
+        Ok(())
     }
 
     /// Writes the batch: what changes with every record into `pending_commits`, and new rows and changes of status
@@ -417,6 +425,12 @@ impl SqliteWriter {
         }
         Ok(())
     }
+}
+
+/// Reports that stored data cannot be read, and refuses what needs it.
+fn refusal_of(failure: &SqliteError) -> LogError {
+    tracing::error!(%failure, "a command needs data that cannot be read");
+    LogError::Damaged(format!("{failure}; nothing was written"))
 }
 
 fn stored(records: Vec<(i64, Arc<StoredRecord>)>) -> Vec<Arc<StoredRecord>> {

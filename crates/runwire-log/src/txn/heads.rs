@@ -477,6 +477,12 @@ impl Heads {
         self.runs.get_mut(&id).map(|run| &mut **run)
     }
 
+    /// Returns a run if it is loaded.
+    pub(crate) fn cached_run_mut(&mut self, key: &RunKey) -> Option<&mut RunHead> {
+        let id = *self.run_ids.get(key)?;
+        self.run_mut(id)
+    }
+
     /// Returns whether a run id is taken.
     pub(crate) fn has_run<S: TxnStore>(&self, store: &S, key: &RunKey) -> StoreResult<S, bool> {
         Ok(self.run_ids.contains_key(key) || store.has_run(key)?)

@@ -7,9 +7,10 @@ use std::time::Duration;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{SqliteLog, SqliteOpenError, SqliteOptions};
 use runwire_log::{
-    Append, FrameBatch, LogError, LogEvents, LogLookups, LogNode, LogOutbox, LogUpkeep, OutboxKind,
-    RetentionLimits, RunKey, RunQuery, Stamp, Subscriber, Target, ThreadKey, limits,
+    Append, FrameBatch, InteractionQuery, LogError, LogEvents, LogLookups, LogNode, LogOutbox, LogUpkeep,
+    OutboxKind, RetentionLimits, RunKey, RunQuery, Stamp, Subscriber, Target, ThreadKey, limits,
 };
+use runwire_model::Timestamp;
 use runwire_model::record::History;
 use rusqlite::Connection;
 
@@ -370,7 +371,8 @@ async fn no_byte_of_a_pending_commit_can_change_unnoticed() {
             let sql = "UPDATE pending_commits SET body = ?2 WHERE id = ?1";
             connection.execute(sql, rusqlite::params![row, spoiled]).unwrap();
             let refused = SqliteLog::open(&crashed.path(), SqliteOptions::default()).unwrap_err();
-            assert!(refused.to_string().contains("checksum"), "{refused}");
+            let refused = refused.to_string();
+            assert!(refused.contains("checksum") && refused.contains("Restore an earlier copy"), "{refused}");
         }
         connection
             .execute("UPDATE pending_commits SET body = ?2 WHERE id = ?1", rusqlite::params![row, body])
@@ -598,5 +600,154 @@ async fn an_unreadable_run_is_reported_and_passed_over() {
     assert!(matches!(refused, Err(LogError::Damaged(_))), "{refused:?}");
     assert_eq!(log.append(append("other", &[STARTED])).await.unwrap().accepted, 1);
     assert_eq!(failures.load(Ordering::SeqCst), 0);
+    log.close().await;
+}
+
+/// Spoils what a store has, while it is closed.
+fn spoil(bed: &SqliteBed, sql: &str) {
+    let connection = Connection::open(bed.path()).unwrap();
+    assert_ne!(connection.execute(sql, []).unwrap(), 0, "{sql}");
+}
+
+/// Opens a store whose clock is a day ahead.
+fn open_tomorrow(bed: &SqliteBed, options: SqliteOptions) -> SqliteLog {
+    let tomorrow = || {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        Timestamp(since.as_millis() as u64 + 24 * 60 * 60 * 1000)
+    };
+    SqliteLog::open(&bed.path(), SqliteOptions { clock: Arc::new(tomorrow), ..options }).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_removes_a_run_that_cannot_be_read() {
+    let bed = SqliteBed::new();
+    let (options, failures) = options();
+    let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+    for run in ["bad", "good"] {
+        log.append(append(run, &[STARTED, COMPLETED])).await.unwrap();
+    }
+    log.close().await;
+    spoil(&bed, "UPDATE run SET head = 'no JSON' WHERE name = 'bad'");
+    let log = open_tomorrow(&bed, options);
+    let hour = Some(Duration::from_secs(3600));
+    let old = RetentionLimits { age: hour, ..RetentionLimits::default() };
+    assert_eq!(log.trim(old).await.unwrap(), 2);
+    assert_eq!(log.trim(old).await.unwrap(), 0);
+    for thread in ["bad", "good"] {
+        assert_eq!(log.thread(&ThreadKey::new("tenant", thread)).await.unwrap().oldest, 3, "{thread}");
+    }
+    // The writer goes on.
+    log.append(append("other", &[STARTED])).await.unwrap();
+    assert_eq!(failures.load(Ordering::SeqCst), 0);
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_passes_over_a_thread_that_cannot_be_read() {
+    for damage in [
+        "UPDATE chunk SET body = substr(body, 1, 20) WHERE thread = (SELECT id FROM thread WHERE name = 'bad')",
+        "INSERT INTO producer SELECT 'thread', id, 'p', 0, 1, 'no JSON' FROM thread WHERE name = 'bad'",
+    ] {
+        let bed = SqliteBed::new();
+        let (options, failures) = options();
+        let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+        for run in ["bad", "good"] {
+            log.append(append(run, &[STARTED, COMPLETED])).await.unwrap();
+        }
+        log.close().await;
+        spoil(&bed, damage);
+        let log = open_tomorrow(&bed, options);
+        let hour = Some(Duration::from_secs(3600));
+        let old = RetentionLimits { age: hour, ..RetentionLimits::default() };
+        assert_eq!(log.trim(old).await.unwrap(), 1, "{damage}");
+        assert_eq!(log.stats().await.unwrap().unreadable, 1);
+        assert_eq!(log.thread(&ThreadKey::new("tenant", "good")).await.unwrap().oldest, 3);
+        log.append(append("other", &[STARTED])).await.unwrap();
+        assert_eq!(failures.load(Ordering::SeqCst), 0);
+        log.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_passes_over_what_cannot_be_read_also_after_others_were_closed() {
+    for damage in [
+        "UPDATE run SET head = 'no JSON' WHERE name IN ('r1', 'r4')",
+        "INSERT INTO producer SELECT 'thread', id, 'p', 0, 1, 'no JSON' FROM thread WHERE name IN ('r1', 'r4')",
+        "UPDATE chunk SET body = substr(body, 1, 20) \
+         WHERE thread IN (SELECT id FROM thread WHERE name IN ('r1', 'r4'))",
+    ] {
+        let bed = SqliteBed::new();
+        let (options, failures) = options();
+        let options = SqliteOptions { lease: Duration::ZERO, ..options };
+        let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+        for run in 0..6 {
+            log.append(append(&format!("r{run}"), &[STARTED])).await.unwrap();
+        }
+        log.close().await;
+        spoil(&bed, damage);
+        // Whatever comes first, each start closes the others.
+        let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+        assert_eq!(log.sweep().await.unwrap(), 4, "{damage}");
+        assert_eq!(log.sweep().await.unwrap(), 0, "{damage}");
+        assert_eq!(log.stats().await.unwrap().unreadable, 2);
+        log.append(append("other", &[STARTED])).await.unwrap();
+        assert_eq!(failures.load(Ordering::SeqCst), 0);
+        log.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_with_an_impossible_deadline_is_opened() {
+    let bed = SqliteBed::new();
+    let (options, failures) = options();
+    let options = SqliteOptions { lease: Duration::ZERO, ..options };
+    let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+    for run in ["bad", "good"] {
+        log.append(append(run, &[STARTED])).await.unwrap();
+    }
+    log.close().await;
+    spoil(&bed, "UPDATE run SET deadline = -1 WHERE name = 'bad'");
+    let log = SqliteLog::open(&bed.path(), options).unwrap();
+    assert_eq!(log.stats().await.unwrap().unreadable, 1);
+    assert_eq!(log.sweep().await.unwrap(), 1);
+    assert_eq!(failures.load(Ordering::SeqCst), 0);
+    log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_report_and_pass_over_rows_that_cannot_be_read() {
+    let bed = SqliteBed::new();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let hook = || vec![Subscriber { name: "hook".into(), kinds: OutboxKind::ALL.to_vec() }];
+    log.subscribe(hook()).await.unwrap();
+    let asks = r#"{"type":"interaction.requested","interaction_id":"i","kind":"form","title":"Who?","schema":{"type":"object"}}"#;
+    for run in ["r0", "r1", "r2", "r3"] {
+        log.append(append(run, &[STARTED, asks])).await.unwrap();
+    }
+    log.close().await;
+    spoil(&bed, "UPDATE outbox SET event = 'no JSON' WHERE run IN (SELECT id FROM run WHERE name <> 'r2')");
+    spoil(
+        &bed,
+        "UPDATE interaction SET name = CAST(x'ff' AS TEXT) WHERE run = (SELECT id FROM run WHERE name = 'r3')",
+    );
+    spoil(
+        &bed,
+        "UPDATE chunk SET body = substr(body, 1, 20) WHERE thread = (SELECT id FROM thread WHERE name = 'r1')",
+    );
+    spoil(&bed, "UPDATE thread SET created_at = -1 WHERE name = 'r3'");
+    spoil(&bed, "UPDATE run SET head = 'no JSON' WHERE name = 'r2'");
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    log.subscribe(hook()).await.unwrap();
+    // A page is full also if it begins with such rows.
+    let messages = log.outbox("hook", 1).await.unwrap();
+    assert_eq!(messages.iter().map(|message| &*message.run.id).collect::<Vec<_>>(), ["r2"]);
+    let threads = log.threads("tenant", None, 2).await.unwrap();
+    let names: Vec<_> = threads.iter().map(|thread| thread.thread_id.as_str()).collect();
+    assert_eq!(names, ["r2", "r1"]);
+    let query = InteractionQuery { tenant: "tenant".into(), limit: 2, ..InteractionQuery::default() };
+    let page = log.interactions(query).await.unwrap();
+    let runs: Vec<_> = page.interactions.iter().map(|asked| asked.run_id.as_str()).collect();
+    assert_eq!(runs, ["r2", "r0"]);
+    assert_eq!(log.stats().await.unwrap().unreadable, 5);
     log.close().await;
 }
