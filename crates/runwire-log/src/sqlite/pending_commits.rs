@@ -334,19 +334,22 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
     let flushed =
         connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
     let Some(flushed) = flushed else { return Ok(()) };
-    let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
+    let (mut last, mut fresh) = (flushed, Vec::new());
     let mut encoder = RecordEncoder::default();
     let mut records = RecordDecoder::new(body);
     while let Some(read) = records.next(flushed).map_err(|_| damaged("damaged record"))? {
-        let seq = read.record.seq;
-        first.get_or_insert(seq);
-        last = seq;
+        if read.record.seq != last + 1 {
+            return Err(damaged("records before it are missing"));
+        }
+        last = read.record.seq;
         let run = read.run;
         let stored = StoredRecord { run: "".into(), record: read.record, name: read.name, frame: read.frame };
         encoder.encode(&mut fresh, run, &stored);
     }
-    let Some(first) = first else { return Ok(()) };
-    save_chunk(connection, thread, first, last, &fresh)
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    save_chunk(connection, thread, flushed + 1, last, &fresh)
 }
 
 fn take(body: &mut Bytes, count: usize) -> SqliteResult<Bytes> {

@@ -405,7 +405,8 @@ impl SqliteWriter {
     }
 
     fn flush_thread(&mut self, thread: i64) -> SqliteResult<()> {
-        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        let Txn { heads, store, .. } = &mut self.txn;
+        let SqliteTxnStore { connection, pending_commits, .. } = store;
         let Some(UnflushedThread { records, body, ends, runs, .. }) = pending_commits.remove(thread) else {
             return Ok(());
         };
@@ -414,12 +415,15 @@ impl SqliteWriter {
             if end - from >= CHUNK_BYTES || at + 1 == ends.len() {
                 let (first_seq, last_seq) = (records[first].1.record.seq, records[at].1.record.seq);
                 assert!(last_seq - first_seq == (at - first) as u64, "`seq` is contiguous in a thread");
+                if let Some(thread) = heads.thread_mut(thread) {
+                    thread.store_records(first_seq, last_seq);
+                }
                 save_chunk(connection.begin()?, thread, first_seq, last_seq, &body[from..*end])?;
                 (first, from) = (at + 1, *end);
             }
         }
         for run in runs {
-            if let Some(run) = self.txn.heads.run_mut(run) {
+            if let Some(run) = heads.run_mut(run) {
                 save_run(connection.begin()?, run)?;
             }
         }

@@ -28,6 +28,8 @@ pub(crate) struct ThreadHead {
     pub(crate) created_at: Timestamp,
     pub(crate) seq: u64,
     pub(crate) at: Timestamp,
+    /// The last `seq` that the store has in rows of records, or has removed.
+    pub(crate) stored_seq: u64,
     /// The first `seq` that is kept.
     pub(crate) oldest: u64,
     /// The state before its oldest record, for a new thread that was imported without its beginning.
@@ -222,6 +224,7 @@ impl ThreadHead {
             created_at,
             seq: 0,
             at: Timestamp(0),
+            stored_seq: 0,
             oldest: 1,
             imported_base: None,
             deleted: false,
@@ -233,6 +236,15 @@ impl ThreadHead {
             new: true,
             listed: false,
         }
+    }
+
+    /// Advances to records that are about to be written to a row of their own; they follow those that the store has.
+    pub(crate) fn store_records(&mut self, first: u64, last: u64) {
+        assert!(
+            first == self.stored_seq + 1 && (first..=self.seq).contains(&last),
+            "stored records are contiguous in a thread"
+        );
+        self.stored_seq = last;
     }
 }
 
