@@ -8,7 +8,7 @@ use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, T
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::log::{Cancel, Cancelled, LogLookups, LogRuns, LogUpkeep, RetentionLimits};
-use crate::query::{self, ReadStore};
+use crate::query::{self, ReadRows, ReadStore};
 use crate::sql::{self, BytePage, TrimProgress};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::txn::{BaseState, LogCommand, Pending, ThreadTrim};

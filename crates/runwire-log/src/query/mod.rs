@@ -85,7 +85,30 @@ impl ProducerScope {
 }
 
 /// What queries need of a store. All lookups see one snapshot.
-pub(crate) trait ReadStore {
+pub(crate) trait ReadStore: ReadRows + ReadRecords {}
+
+impl<S: ReadRows + ReadRecords> ReadStore for S {}
+
+/// The records of threads, and where they are.
+pub(crate) trait ReadRecords {
+    /// Returns the ranges of a thread's runs, in the order they began.
+    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError>;
+
+    /// Calls `show` with the wanted records of a thread after a `seq`, in order, until it breaks.
+    fn visit(
+        &mut self,
+        thread: i64,
+        after: u64,
+        wanted: Wanted<'_>,
+        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError>;
+
+    /// Returns the greatest last `seq` of a thread's runs.
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
+}
+
+/// The rows of threads, runs and producers.
+pub(crate) trait ReadRows {
     /// Its connection.
     type Sql: Sql;
 
@@ -103,18 +126,6 @@ pub(crate) trait ReadStore {
 
     /// Returns a run whose thread is not deleted.
     fn run_info(&self, key: &RunKey) -> Result<RunInfo, LogError>;
-
-    /// Returns the ranges of a thread's runs, in the order they began.
-    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError>;
-
-    /// Calls `show` with the wanted records of a thread after a `seq`, in order, until it breaks.
-    fn visit(
-        &mut self,
-        thread: i64,
-        after: u64,
-        wanted: Wanted<'_>,
-        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError>;
 
     /// Returns runs of a thread in the order they began, those without a record first.
     fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError> {
@@ -149,9 +160,6 @@ pub(crate) trait ReadStore {
         let sql = "SELECT id FROM run WHERE thread = ?1 AND first_seq < ?2 ORDER BY first_seq DESC LIMIT 1";
         self.sql().row(sql, &[thread.into(), seq.into()], |row| row.int(0)).map_err(Into::into)
     }
-
-    /// Returns the greatest last `seq` of a thread's runs.
-    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
 
     /// Returns the producers of a run or thread.
     fn producers_of(

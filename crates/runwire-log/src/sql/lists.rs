@@ -10,7 +10,7 @@ use crate::error::LogError;
 use crate::info::{LatestRun, RunInfo, RunQuery, ThreadInfo};
 use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::key::RunKey;
-use crate::query::{InboxRow, ReadStore};
+use crate::query::{InboxRow, ReadRows};
 use crate::unreadable_rows::UnreadableTable;
 
 /// The statement of a list of runs: the index that it uses, and the conditions with their values.
@@ -81,7 +81,7 @@ fn index_for(query: &RunQuery) -> &'static str {
 
 /// Lists runs. Unreadable ones are reported, and listed as far as their own rows say, or passed over; a query for one
 /// alone returns the error.
-pub(crate) fn runs<R: ReadStore>(reader: &R, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
+pub(crate) fn runs<R: ReadRows>(reader: &R, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
     let Some(listing) = RunListing::of(reader.sql(), query)? else { return Ok(Vec::new()) };
     let RunListing { index, filter, values } = listing;
     let runs = reader.sql().run_heads(index, &filter, &values).map_err(Into::into)?;
@@ -103,7 +103,7 @@ pub(crate) fn runs<R: ReadStore>(reader: &R, query: &RunQuery) -> Result<Vec<Run
 }
 
 /// Lists up to `limit` threads created before `before`. Unreadable ones are reported and passed over.
-pub(crate) fn threads<R: ReadStore>(
+pub(crate) fn threads<R: ReadRows>(
     reader: &R,
     tenant: &str,
     before: Option<&str>,
@@ -135,7 +135,7 @@ pub(crate) fn threads<R: ReadStore>(
 
 /// Lists open interactions, one more than the page has, to know whether there is a next one. Unreadable ones are
 /// reported and passed over.
-pub(crate) fn inbox_rows<R: ReadStore>(
+pub(crate) fn inbox_rows<R: ReadRows>(
     reader: &R,
     query: &InteractionQuery,
 ) -> Result<Vec<InboxRow>, <R::Sql as Sql>::Error> {

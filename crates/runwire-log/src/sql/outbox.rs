@@ -7,11 +7,11 @@ use runwire_model::{Json, Timestamp};
 use super::{Column, DamagedColumn, Sql, SqlRow, readable_rows};
 use crate::key::RunKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage};
-use crate::query::ReadStore;
+use crate::query::ReadRows;
 use crate::unreadable_rows::UnreadableTable;
 
 /// Lists undelivered messages of a subscriber, in the order they are due. Unreadable ones are reported and passed over.
-pub(crate) fn undelivered<R: ReadStore>(
+pub(crate) fn undelivered<R: ReadRows>(
     reader: &R,
     subscriber: &str,
     limit: usize,

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::reader::SqliteReader;
 use crate::error::LogError;
 use crate::info::OrphanedRun;
-use crate::query::ReadStore;
+use crate::query::ReadRows;
 use crate::sql::{LoadedRun, Sql, Value};
 
 /// The cursor through the orphaned runs.

@@ -15,7 +15,7 @@ use super::unflushed::{Unflushed, UnflushedPart, UnflushedParts, UnflushedProduc
 use crate::error::LogError;
 use crate::info::{RunInfo, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
-use crate::query::{ProducerScope, ReadStore, ThreadRow};
+use crate::query::{ProducerScope, ReadRecords, ReadRows, ThreadRow};
 use crate::record::{RecordDecoder, RecordRows, StoredRecord, Wanted, visit_chunk};
 use crate::sql;
 use crate::store::ReadScope;
@@ -103,7 +103,43 @@ impl SqliteReader {
     }
 }
 
-impl ReadStore for SqliteReader {
+impl ReadRecords for SqliteReader {
+    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
+        let sql = "SELECT name, first_seq, last_seq, status, id FROM run \
+                   WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([thread], |row| {
+            let status: String = row.get(3)?;
+            let open = matches!(status.as_str(), "pending" | "running" | "suspended");
+            let last_seq = row.get(2)?;
+            let progress = self.pending_progress(thread, row.get(4)?, last_seq);
+            let last_seq = progress.map_or(last_seq, |progress| progress.last_seq);
+            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq, open })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn visit(
+        &mut self,
+        thread: i64,
+        after: u64,
+        wanted: Wanted<'_>,
+        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let Self { connection, names, parts, .. } = self;
+        let part = parts.get(&thread).map(|part| &**part);
+        visit(connection, names, part, (thread, after), wanted, show)?;
+        Ok(())
+    }
+
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
+        let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = ?1";
+        let last: u64 = self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
+        Ok(last.max(self.pending_head(thread)))
+    }
+}
+
+impl ReadRows for SqliteReader {
     type Sql = Connection;
 
     fn sql(&self) -> &Connection {
@@ -188,40 +224,6 @@ impl ReadStore for SqliteReader {
             Some((run, true)) => Err(LogError::ThreadDeleted(run.thread_id)),
             Some((run, false)) => Ok(run),
         }
-    }
-
-    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
-        let sql = "SELECT name, first_seq, last_seq, status, id FROM run \
-                   WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map([thread], |row| {
-            let status: String = row.get(3)?;
-            let open = matches!(status.as_str(), "pending" | "running" | "suspended");
-            let last_seq = row.get(2)?;
-            let progress = self.pending_progress(thread, row.get(4)?, last_seq);
-            let last_seq = progress.map_or(last_seq, |progress| progress.last_seq);
-            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq, open })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn visit(
-        &mut self,
-        thread: i64,
-        after: u64,
-        wanted: Wanted<'_>,
-        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
-        let Self { connection, names, parts, .. } = self;
-        let part = parts.get(&thread).map(|part| &**part);
-        visit(connection, names, part, (thread, after), wanted, show)?;
-        Ok(())
-    }
-
-    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
-        let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = ?1";
-        let last: u64 = self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
-        Ok(last.max(self.pending_head(thread)))
     }
 
     fn producers_of(
