@@ -29,7 +29,7 @@ pub(crate) struct SqliteReader {
     pub(super) unreadable: Arc<UnreadableRows>,
     unflushed: Arc<Unflushed>,
     /// What is pending of the threads that are read.
-    parts: UnflushedParts,
+    parts: Arc<UnflushedParts>,
 }
 
 /// Maximum number of cached names.
@@ -47,7 +47,7 @@ impl SqliteReader {
         connection.busy_timeout(Duration::from_secs(5))?;
         connection.pragma_update(None, "cache_size", -4096)?;
         connection.set_prepared_statement_cache_capacity(64);
-        let (names, parts) = (HashMap::new(), UnflushedParts::new());
+        let (names, parts) = (HashMap::new(), Arc::default());
         Ok(Self { connection, names, unreadable, unflushed, parts })
     }
 
@@ -61,13 +61,13 @@ impl SqliteReader {
         self.parts = self.pending(scope)?;
         self.connection.prepare_cached("BEGIN")?.execute([])?;
         let result = read(self);
-        self.parts.clear();
+        self.parts = Arc::default();
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         result
     }
 
     /// Returns what is pending of a scope. The number of a thread never changes.
-    fn pending(&self, scope: &ReadScope) -> SqliteResult<UnflushedParts> {
+    fn pending(&self, scope: &ReadScope) -> SqliteResult<Arc<UnflushedParts>> {
         let (sql, tenant, name) = match scope {
             ReadScope::Thread(key) => {
                 ("SELECT id FROM thread WHERE tenant = ?1 AND name = ?2", &key.tenant, &key.id)
@@ -76,11 +76,11 @@ impl SqliteReader {
                 ("SELECT thread FROM run WHERE tenant = ?1 AND name = ?2", &key.tenant, &key.id)
             }
             ReadScope::Everything => return Ok(self.unflushed.all()),
-            ReadScope::Tables => return Ok(UnflushedParts::new()),
+            ReadScope::Tables => return Ok(Arc::default()),
         };
         let mut statement = self.connection.prepare_cached(sql)?;
         let thread = statement.query_row(params![&**tenant, &**name], |row| row.get(0)).optional()?;
-        Ok(thread.map(|thread| self.unflushed.of(thread)).unwrap_or_default())
+        Ok(thread.map(|thread| Arc::new(self.unflushed.of(thread))).unwrap_or_default())
     }
 
     /// Returns the last `seq` that is pending of a thread.
