@@ -11,6 +11,7 @@ use runwire_log::{
     OutboxKind, RetentionLimits, RunKey, RunQuery, Stamp, Subscriber, Target, ThreadKey, limits,
 };
 use runwire_model::Timestamp;
+use runwire_model::dialect::Dialect;
 use runwire_model::record::History;
 use rusqlite::Connection;
 
@@ -675,15 +676,25 @@ async fn a_sweep_passes_over_what_cannot_be_read_also_after_others_were_closed()
         "INSERT INTO producer SELECT 'thread', id, 'p', 0, 1, 'no JSON' FROM thread WHERE name IN ('r1', 'r4')",
         "UPDATE chunk SET body = substr(body, 1, 20) \
          WHERE thread IN (SELECT id FROM thread WHERE name IN ('r1', 'r4'))",
+        // Only what a look-up reads.
+        "UPDATE chunk SET body = substr(body, 1, 20) \
+         WHERE first = 1 AND thread IN (SELECT id FROM thread WHERE name IN ('r1', 'r4'))",
     ] {
         let bed = SqliteBed::new();
         let (options, failures) = options();
         let options = SqliteOptions { lease: Duration::ZERO, ..options };
-        let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
-        for run in 0..6 {
-            log.append(append(&format!("r{run}"), &[STARTED])).await.unwrap();
+        // Whoever ends a run makes a whole call of it. Closing the store makes a row of what is pending.
+        for arguments in ["{", " "] {
+            let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+            for run in 0..6 {
+                let piece = format!(
+                    r#"{{"type":"tool_call_chunk","call_id":"c","name":"f","arguments_delta":"{arguments}"}}"#
+                );
+                let piece = Append { dialect: Some(Dialect::Loom), ..append(&format!("r{run}"), &[&piece]) };
+                log.append(piece).await.unwrap();
+            }
+            log.close().await;
         }
-        log.close().await;
         spoil(&bed, damage);
         // Whatever comes first, each start closes the others.
         let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
@@ -750,4 +761,20 @@ async fn lists_report_and_pass_over_rows_that_cannot_be_read() {
     assert_eq!(runs, ["r2", "r0"]);
     assert_eq!(log.stats().await.unwrap().unreadable, 5);
     log.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interaction_that_cannot_be_read_does_not_keep_its_run_from_ending() {
+    let bed = SqliteBed::new();
+    let (options, failures) = options();
+    let log = SqliteLog::open(&bed.path(), options.clone()).unwrap();
+    let asks = r#"{"type":"interaction.requested","interaction_id":"i","kind":"form","title":"Who?","schema":{"type":"object"}}"#;
+    log.append(append("r", &[STARTED, asks])).await.unwrap();
+    log.close().await;
+    spoil(&bed, "UPDATE interaction SET name = CAST(x'ff' AS TEXT)");
+    let log = SqliteLog::open(&bed.path(), options).unwrap();
+    log.append(append("r", &[COMPLETED])).await.unwrap();
+    assert_eq!(failures.load(Ordering::SeqCst), 0);
+    log.close().await;
+    assert_eq!(count(&Connection::open(bed.path()).unwrap(), "SELECT count(*) FROM interaction"), 0);
 }
