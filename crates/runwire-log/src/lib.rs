@@ -64,6 +64,7 @@ pub mod tail;
 pub mod transfer;
 mod txn;
 mod unreadable_rows;
+mod waiting_checkpoints;
 mod writer_queue;
 
 pub use append::{Append, Appended, CheckMode, FrameBatch, FrameIn, Stamp, Target};

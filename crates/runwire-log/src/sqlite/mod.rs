@@ -8,6 +8,7 @@ mod error;
 mod events;
 mod inbox;
 mod leases;
+mod message_queue;
 mod node;
 mod open;
 mod orphans;
@@ -39,6 +40,7 @@ use crate::store::{ReadScope, StoreHandle, TrimCommand};
 use crate::tail::Tails;
 use crate::txn::{LogCommand, Pending, clock};
 use crate::unreadable_rows::UnreadableRows;
+use crate::waiting_checkpoints::WaitingCheckpoints;
 use crate::writer_queue::{QUEUE_TIMEOUT, QueueBytes, refused};
 pub use open::SqliteOpenError;
 use orphans::Orphans;
@@ -53,6 +55,8 @@ pub struct SqliteOptions {
     pub lease: Duration,
     /// Grace period of a cancelled run.
     pub cancel_grace: Duration,
+    /// How long the writer must have had nothing to do before it stores checkpoints by themselves.
+    pub checkpoint_idle: Duration,
     /// The clock: the machine's, except in tests that cannot wait for a week.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called when the store has failed; the process should end rather than guess what was written.
@@ -64,6 +68,7 @@ impl Default for SqliteOptions {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
             cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
+            checkpoint_idle: Duration::from_millis(limits::CHECKPOINT_IDLE_MILLIS),
             clock: Arc::new(clock),
             fatal: Arc::new(|_| {}),
         }
@@ -80,6 +85,7 @@ pub struct SqliteLog {
     queue_bytes: QueueBytes,
     tails: Arc<Tails>,
     unflushed: Arc<Unflushed>,
+    checkpoints: Arc<WaitingCheckpoints>,
     outbox_changed: Arc<watch::Sender<()>>,
     write_counters: Arc<WriteCounters>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,

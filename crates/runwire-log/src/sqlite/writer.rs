@@ -8,25 +8,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::SqliteOptions;
 use super::connection_slot::{Commit, Committer, Release};
 use super::error::{SqliteError, SqliteResult};
+use super::message_queue::{Idle, MessageQueue};
 use super::open::StoreLock;
 use super::pending_commits::UnflushedThread;
 use super::rows::{save_chunk, save_run, save_thread};
 use super::txn_store::SqliteTxnStore;
 use super::wal_checkpointer::WalCheckpointer;
 use crate::error::LogError;
-use crate::key::RunKey;
+use crate::limits;
 use crate::outbox::{DeliveryOutcome, Subscriber};
 use crate::record::{RecordEncoder, StoredRecord};
 use crate::sql::{self, to_i64};
 use crate::store::TrimCommand;
 use crate::txn::{CommandReply, LogCommand, Txn};
 use crate::unreadable_rows::UnreadableRows;
-use crate::{ReadFormat, limits};
+use crate::waiting_checkpoints::{Checkpoint, WaitingCheckpoints};
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
@@ -40,12 +41,8 @@ pub(super) enum SqliteWriterMessage {
     Trim(TrimCommand, OwnedSemaphorePermit, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     MarkDelivered(u64, DeliveryOutcome, Reply<()>),
-    Checkpoint {
-        run: RunKey,
-        form: ReadFormat,
-        seq: u64,
-        state: String,
-    },
+    /// A checkpoint waits to be stored.
+    CheckpointWaits,
     Ping(Reply<()>),
     Close,
 }
@@ -70,16 +67,8 @@ impl SqliteWriterMessage {
     }
 }
 
-/// The queue of the writer. Dropping it drops what is sent at the same moment, too, so that every waiting caller gets
-/// an error.
-pub(super) struct WriterQueue(pub(super) mpsc::Receiver<SqliteWriterMessage>);
-
-impl Drop for WriterQueue {
-    fn drop(&mut self) {
-        self.0.close();
-        while self.0.blocking_recv().is_some() {}
-    }
-}
+/// The queue of the writer.
+pub(super) type WriterQueue = MessageQueue<SqliteWriterMessage>;
 
 pub(super) struct SqliteWriter {
     pub(super) txn: Txn<SqliteTxnStore>,
@@ -91,6 +80,10 @@ pub(super) struct SqliteWriter {
     /// Whether this commit adds outbox messages.
     pub(super) outbox_changed: bool,
     commits: u64,
+    /// Checkpoints of readers.
+    checkpoints: Arc<WaitingCheckpoints>,
+    /// Rows that the connection had changed at the last commit.
+    committed_changes: u64,
     encoder: RecordEncoder,
     replies: Vec<CommandReply>,
     /// The queue's bytes that this commit gives back.
@@ -120,6 +113,7 @@ impl SqliteWriter {
         lock: StoreLock,
         options: SqliteOptions,
         unreadable: Arc<UnreadableRows>,
+        checkpoints: Arc<WaitingCheckpoints>,
     ) -> SqliteResult<Self> {
         let store = SqliteTxnStore::open(connection, &options, unreadable)?;
         let mut writer = Self {
@@ -130,6 +124,8 @@ impl SqliteWriter {
             purging: false,
             outbox_changed: false,
             commits: 0,
+            checkpoints,
+            committed_changes: 0,
             encoder: RecordEncoder::default(),
             replies: Vec::new(),
             queue_bytes: Vec::new(),
@@ -150,7 +146,7 @@ impl SqliteWriter {
         let committing =
             std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&receiver));
         let ended = match &committing {
-            Ok(_) => self.commit_batches(&mut requests.0, &commits),
+            Ok(_) => self.commit_batches(&mut requests, &commits),
             Err(error) => Err(std::io::Error::new(error.kind(), error.to_string()).into()),
         };
         if let Err(error) = ended {
@@ -173,18 +169,18 @@ impl SqliteWriter {
     /// about half way, so that most commands are executed when the commit is done.
     fn commit_batches(
         &mut self,
-        requests: &mut mpsc::Receiver<SqliteWriterMessage>,
+        requests: &mut WriterQueue,
         commits: &std::sync::mpsc::Sender<Commit>,
     ) -> SqliteResult<()> {
         loop {
-            let mut closing = false;
+            let (mut closing, mut idle) = (false, false);
             let (mut count, mut bytes) = (0, 0);
             loop {
                 if count >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES {
                     break;
                 }
                 let has_work = count > 0 || self.purging;
-                let next = match requests.try_recv() {
+                let next = match requests.0.try_recv() {
                     Ok(message) => Some(message),
                     Err(_) if self.txn.store.connection.is_with_committer() => {
                         self.txn.store.connection.wait_a_while();
@@ -192,7 +188,14 @@ impl SqliteWriter {
                         continue;
                     }
                     Err(_) if has_work => None,
-                    Err(_) => requests.blocking_recv(),
+                    Err(_) if self.checkpoints.is_empty() => requests.0.blocking_recv(),
+                    Err(_) => match requests.receive_within(self.options.checkpoint_idle) {
+                        Ok(message) => message,
+                        Err(Idle) => {
+                            idle = true;
+                            None
+                        }
+                    },
                 };
                 let Some(message) = next else { break };
                 if count == 0 {
@@ -203,6 +206,8 @@ impl SqliteWriter {
                         closing = true;
                         break;
                     }
+                    // Seen when there is nothing to do.
+                    SqliteWriterMessage::CheckpointWaits => {}
                     message => {
                         bytes += message.bytes();
                         count += message.commands();
@@ -210,7 +215,7 @@ impl SqliteWriter {
                     }
                 }
             }
-            let over = closing || (count == 0 && !self.purging);
+            let over = closing || (count == 0 && !self.purging && !idle);
             self.flush_all |= closing;
             self.write_batch()?;
             self.commits += 1;
@@ -219,6 +224,7 @@ impl SqliteWriter {
                 self.purge()?;
             }
             self.txn.store.connection.check()?;
+            self.save_checkpoints(idle)?;
             self.submit_commit(commits)?;
             self.txn.heads.shrink();
             if over {
@@ -231,6 +237,21 @@ impl SqliteWriter {
                 return Ok(());
             }
         }
+    }
+
+    /// Stores waiting checkpoints with a commit that writes anyway, or by themselves while there is nothing else to do.
+    fn save_checkpoints(&mut self, idle: bool) -> SqliteResult<()> {
+        let connection = self.txn.store.connection.begin()?;
+        if idle || connection.total_changes() != self.committed_changes {
+            for Checkpoint { run, form, seq, state } in self.checkpoints.take() {
+                let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
+                           SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
+                let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
+                connection.prepare_cached(sql)?.execute(values)?;
+            }
+        }
+        self.committed_changes = connection.total_changes();
+        Ok(())
     }
 
     /// Hands the batch to the committer, with what is released after the commit.
@@ -281,14 +302,8 @@ impl SqliteWriter {
                 let result = sql::mark_delivered(connection, message, outcome, self.txn.now);
                 self.reply(reply, result)?;
             }
-            SqliteWriterMessage::Checkpoint { run, form, seq, state } => {
-                let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
-                           SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
-                let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
-                self.txn.store.connection.begin()?.prepare_cached(sql)?.execute(values)?;
-            }
             SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(()))?,
-            SqliteWriterMessage::Close => {}
+            SqliteWriterMessage::CheckpointWaits | SqliteWriterMessage::Close => {}
         }
         Ok(())
     }

@@ -8,11 +8,12 @@ use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{SqliteLog, SqliteOpenError, SqliteOptions};
 use runwire_log::{
     Append, FrameBatch, InteractionQuery, LogError, LogEvents, LogLookups, LogNode, LogOutbox, LogUpkeep,
-    OutboxKind, RetentionLimits, RunKey, RunQuery, Stamp, Subscriber, Target, ThreadKey, limits,
+    OutboxKind, ReadFormat, RetentionLimits, RunKey, RunQuery, Stamp, Subscriber, Target, ThreadKey, limits,
 };
 use runwire_model::Timestamp;
-use runwire_model::dialect::Dialect;
+use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::record::History;
+use runwire_model::window::Window;
 use rusqlite::Connection;
 
 use crate::bed::SqliteBed;
@@ -73,8 +74,11 @@ async fn a_second_server_is_kept_away_until_the_first_has_closed() {
 #[tokio::test]
 async fn reads_see_what_is_pending_and_write_nothing() {
     let bed = SqliteBed::new();
-    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let options = SqliteOptions { checkpoint_idle: Duration::MAX, ..SqliteOptions::default() };
+    let log = SqliteLog::open(&bed.path(), options).unwrap();
     let (run, thread) = (RunKey::new("tenant", "r"), ThreadKey::new("tenant", "r"));
+    let form = ReadFormat::new(Dialect::Loom);
+    let mut encoder = Encoder::new(Dialect::Loom, "r", "r", Fidelity::Native);
     let delta = r#"{"type":"text.delta","message_id":"m","content":"x"}"#;
     let stamp = |index| Some(Stamp { producer: "p".into(), epoch: 0, index });
     log.append(Append { stamp: stamp(0), ..append("r", &[STARTED]) }).await.unwrap();
@@ -99,15 +103,44 @@ async fn reads_see_what_is_pending_and_write_nothing() {
         assert!(matches!(log.read(&thread, seq + 1).await, Err(LogError::CursorBeyondEnd { .. })));
         let messages = log.before(&thread, seq + 1).await.unwrap().messages();
         assert_eq!(messages[0].content, "x".repeat(index as usize));
-        assert_eq!(log.stats().await.unwrap().written.commits, commits, "a read has written");
+        // A reader of another dialect leaves checkpoints.
+        for stored in log.read(&thread, seq - 1).await.unwrap().records {
+            encoder.step(&stored.record, &Window::default(), &mut Frames::default());
+            log.keep_checkpoint(&run, form, stored.record.seq, &encoder);
+        }
+        log.ready().await.unwrap();
+        // The probe of the writer was a commit, in which nothing is written.
+        assert_eq!(log.stats().await.unwrap().written.commits, commits + 1, "a read has written");
+        let kept = format!("SELECT count(*) FROM checkpoint WHERE seq = {seq}");
+        assert_eq!(count(&tables, &kept), 0, "a checkpoint has made a commit");
         assert_eq!(count(&tables, "SELECT count(*) FROM chunk"), 0, "a read has flushed");
     }
     // The end flushes the run, and nothing is seen twice.
     log.append(append("r", &[COMPLETED])).await.unwrap();
     assert_eq!(count(&tables, "SELECT count(*) FROM chunk"), 1);
+    // Each commit has taken the checkpoint before it along.
+    assert_eq!(count(&tables, "SELECT count(*) FROM checkpoint"), 5);
     assert_eq!(log.read(&thread, 0).await.unwrap().records.len(), 7);
     assert_eq!(log.run(&run).await.unwrap().summary.records, 7);
     drop(tables);
+    log.close().await;
+}
+
+#[tokio::test]
+async fn a_writer_without_work_stores_the_newest_checkpoints() {
+    let bed = SqliteBed::new();
+    let options = SqliteOptions { checkpoint_idle: Duration::from_millis(1), ..SqliteOptions::default() };
+    let log = SqliteLog::open(&bed.path(), options).unwrap();
+    log.append(append("r", &[STARTED])).await.unwrap();
+    let (run, form) = (RunKey::new("tenant", "r"), ReadFormat::new(Dialect::Loom));
+    let encoder = Encoder::new(Dialect::Loom, "r", "r", Fidelity::Native);
+    for seq in [1, 3, 2] {
+        log.keep_checkpoint(&run, form, seq, &encoder);
+    }
+    while log.checkpoint(&run, form, 9).await.unwrap() != Some((3, encoder.clone())) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    log.append(append("r", &[COMPLETED])).await.unwrap();
     log.close().await;
 }
 
