@@ -63,7 +63,8 @@ mod store;
 pub mod tail;
 pub mod transfer;
 mod txn;
-mod unreadable_runs;
+mod unreadable_rows;
+mod waiting_checkpoints;
 mod writer_queue;
 
 pub use append::{Append, Appended, CheckMode, FrameBatch, FrameIn, Stamp, Target};

@@ -42,6 +42,12 @@ pub const PURGE_ROWS: usize = 256;
 pub const LEASE_SECONDS: u64 = 60;
 /// Seconds that a producer has to end a run after a cancel request.
 pub const CANCEL_SECONDS: u64 = 30;
+/// Checkpoints that wait until a store has time for them.
+pub const WAITING_CHECKPOINTS: usize = 64;
+/// Bytes of those checkpoints; one that is larger by itself is not stored.
+pub const WAITING_CHECKPOINT_BYTES: usize = 4 << 20;
+/// Milliseconds without a command after which the embedded store writes what waits; Postgres gets it after as long.
+pub const CHECKPOINT_IDLE_MILLIS: u64 = 1000;
 /// Milliseconds after which an interaction without an expiry of its own expires: a week.
 pub const INTERACTION_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Bytes of an interaction's title, or of a user's message, that lists show.

@@ -32,7 +32,7 @@ pub struct LogStats {
     pub interactions: u64,
     /// Size of the store on disk, in bytes.
     pub store_bytes: u64,
-    /// Runs that could not be read lately, and were passed over.
+    /// Rows that could not be read lately, and were passed over.
     pub unreadable: u64,
     /// The undelivered outbox messages of each subscriber that has any.
     pub backlog: Vec<SubscriberBacklog>,

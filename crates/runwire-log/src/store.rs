@@ -8,10 +8,11 @@ use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, T
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::log::{Cancel, Cancelled, LogLookups, LogRuns, LogUpkeep, RetentionLimits};
-use crate::query::{self, ReadStore};
+use crate::query::{self, ReadRows, ReadStore};
 use crate::sql::{self, BytePage, TrimProgress};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::txn::{BaseState, LogCommand, Pending, ThreadTrim};
+use crate::unreadable_rows::{UnreadableRows, UnreadableTable};
 
 /// What a read must see of the commits before it.
 pub(crate) enum ReadScope {
@@ -41,6 +42,9 @@ pub(crate) trait StoreHandle: Send + Sync + 'static {
         read: impl Fn(&mut Self::Reader) -> Result<T, LogError> + Send + 'static,
     ) -> impl Future<Output = Result<T, LogError>> + Send;
 
+    /// Returns the rows that could not be read.
+    fn unreadable(&self) -> &UnreadableRows;
+
     /// Assigns a run that was created to a writer, where a store has several.
     fn assign_run(&self, _tenant: &str, _run: &RunInfo) {}
 
@@ -55,6 +59,13 @@ pub(crate) trait StoreHandle: Send + Sync + 'static {
 pub(crate) struct TrimCommand {
     pub(crate) thread_trim: ThreadTrim,
     pub(crate) base: String,
+}
+
+impl TrimCommand {
+    /// Returns the bytes that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.base.len() + self.thread_trim.runs.iter().map(String::len).sum::<usize>()
+    }
 }
 
 #[async_trait]
@@ -177,15 +188,23 @@ impl<S: StoreHandle> LogUpkeep for S {
                 move |reader: &mut S::Reader| sql::plan_page(reader.sql(), progress).map_err(Into::into);
             let Some((trims, next)) = self.read_in(ReadScope::Everything, read).await? else { break };
             for trim in trims {
-                let (key, oldest) = (trim.key.clone(), trim.oldest);
+                let (key, oldest, thread) = (trim.key.clone(), trim.oldest, trim.thread);
                 let scope = ReadScope::Thread(key.clone());
                 let base = move |reader: &mut S::Reader| base_before(reader, &key, oldest);
-                let base = match self.read_in(scope, base).await {
-                    // It was deleted meanwhile.
-                    Err(LogError::ThreadDeleted(_)) => continue,
-                    base => base?,
+                let trimmed = match self.read_in(scope, base).await {
+                    Ok(base) => self.trim_thread(TrimCommand { thread_trim: trim, base }).await,
+                    Err(failure) => Err(failure),
                 };
-                removed += self.trim_thread(TrimCommand { thread_trim: trim, base }).await?;
+                match trimmed {
+                    Ok(runs) => removed += runs,
+                    // It was deleted meanwhile.
+                    Err(LogError::ThreadDeleted(_)) => {}
+                    // It stays as it is, and the others are trimmed.
+                    Err(failure @ LogError::Damaged(_)) => {
+                        self.unreadable().insert(UnreadableTable::Thread, thread, &failure);
+                    }
+                    Err(failure) => return Err(failure),
+                }
             }
             progress = next;
         }

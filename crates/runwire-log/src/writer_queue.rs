@@ -8,7 +8,6 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::error::LogError;
 use crate::limits;
-use crate::txn::LogCommand;
 
 /// How long a command may wait in the queue.
 pub(crate) const QUEUE_TIMEOUT: Duration = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
@@ -36,13 +35,13 @@ impl QueueBytes {
         Self { semaphore: Arc::new(Semaphore::new(limit)), limit }
     }
 
-    /// Waits until there is space for a command; the permit is held until it is answered.
+    /// Waits until there is space for the bytes of a command; the permit is held until it is answered.
     pub(crate) async fn acquire(
         &self,
-        command: &LogCommand,
+        bytes: usize,
         until: Instant,
     ) -> Result<OwnedSemaphorePermit, LogError> {
-        let bytes = u32::try_from(command.bytes().min(self.limit)).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(bytes.min(self.limit)).unwrap_or(u32::MAX);
         let closed = || refused("the store was closed");
         match self.semaphore.clone().try_acquire_many_owned(bytes) {
             Ok(permit) => return Ok(permit),

@@ -97,7 +97,8 @@ pub trait LogEvents: Send + Sync + 'static {
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError>;
 
-    /// Stores the state of an encoder after a record, unless the writer is busy.
+    /// Stores the state of an encoder after a record when the store has time, if nothing newer of its run and format
+    /// has come until then. It may be lost.
     fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder);
 
     /// Returns the tail of a thread.

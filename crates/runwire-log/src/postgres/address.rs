@@ -13,7 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::connection_counters::ConnectionCounters;
 use super::tls::{self, ServerVerification};
 use crate::limits;
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// A parsed address.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub(super) struct PgAddress {
     /// Counters of all connections to it.
     pub(super) counters: Arc<ConnectionCounters>,
     /// Runs that this node could not read.
-    pub(super) unreadable: Arc<UnreadableRuns>,
+    pub(super) unreadable: Arc<UnreadableRows>,
 }
 
 /// TCP timeout after which the system drops a broken connection.

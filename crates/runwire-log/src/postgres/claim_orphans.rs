@@ -11,7 +11,7 @@ use super::txn_store;
 use super::writer::LeaseTerms;
 use crate::error::LogError;
 use crate::info::OrphanedRun;
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 const IS_OPEN: &str = "status IN ('pending', 'running', 'suspended')";
 
@@ -28,7 +28,7 @@ impl PgReader {
         let unreadable = &*membership.unreadable;
         self.connection.run("BEGIN")?;
         let taken =
-            self.lock_orphans(&membership.node, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
+            self.lock_orphans(&membership.node, &claims, &unreadable.runs(), agents, limit).and_then(|ids| {
                 let orphans = self.read_orphans(&ids, unreadable)?;
                 let ids: Vec<i64> = orphans.iter().map(|(id, _)| *id).collect();
                 // Remembered until the commit is known to have happened.
@@ -82,7 +82,7 @@ impl PgReader {
     }
 
     /// Reads orphaned runs, except for unreadable ones and those of deleted threads.
-    fn read_orphans(&self, runs: &[i64], unreadable: &UnreadableRuns) -> PgResult<Vec<(i64, OrphanedRun)>> {
+    fn read_orphans(&self, runs: &[i64], unreadable: &UnreadableRows) -> PgResult<Vec<(i64, OrphanedRun)>> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
@@ -94,7 +94,7 @@ impl PgReader {
         for row in self.connection.query(&sql, &[&runs])? {
             match run_of_row(&row) {
                 Ok(run) => orphans.push((run.id, run.orphaned())),
-                Err(failure @ PgError::Damaged(_)) => unreadable.insert(row.get(0), &failure),
+                Err(failure @ PgError::Damaged(_)) => unreadable.insert_run(row.get(0), &failure),
                 Err(failure) => return Err(failure),
             }
         }

@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
 
-use super::PostgresLog;
-use super::writer::{Checkpoint, PgWriterMessage};
+use super::{PostgresLog, checkpoints};
 use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::RunSpan;
@@ -18,6 +17,7 @@ use crate::sql;
 use crate::store::StoreHandle;
 use crate::tail::Tail;
 use crate::txn::{LogCommand, Merge};
+use crate::waiting_checkpoints::Checkpoint;
 
 #[async_trait]
 impl LogEvents for PostgresLog {
@@ -57,8 +57,7 @@ impl LogEvents for PostgresLog {
     fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             let checkpoint = Checkpoint { run: run.clone(), form, seq, state };
-            // A full queue means that there is no time for it.
-            self.writers.try_send(PgWriterMessage::Checkpoint(checkpoint));
+            checkpoints::keep(&self.checkpoints, &self.readers, checkpoint);
         }
     }
 

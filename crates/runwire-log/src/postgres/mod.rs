@@ -7,6 +7,7 @@
 //! commands as a group, and `commit/` commits the group: its module doc is the specification of the protocol.
 
 mod address;
+mod checkpoints;
 mod claim_orphans;
 mod commit;
 mod connection;
@@ -45,6 +46,7 @@ use crate::error::LogError;
 use crate::limits;
 use crate::stats::WriteCounters;
 use crate::tail::Tails;
+use crate::waiting_checkpoints::WaitingCheckpoints;
 use crate::writer_queue::QueueBytes;
 use connection::PgConnection;
 pub use nodes::Nodes;
@@ -96,6 +98,7 @@ pub struct PostgresLog {
     nodes: Arc<nodes::Membership>,
     heartbeat: nodes::HeartbeatHandle,
     readers: ReaderPool,
+    checkpoints: Arc<WaitingCheckpoints>,
     health_probe: node::HealthProbe,
     cluster: TailFeeder,
 }
@@ -142,6 +145,7 @@ impl PostgresLog {
             nodes,
             heartbeat,
             readers,
+            checkpoints: Arc::default(),
             health_probe,
             cluster,
         })

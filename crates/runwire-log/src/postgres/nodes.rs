@@ -19,7 +19,7 @@ use super::{generation, leases, txn_store};
 use crate::limits;
 use crate::sql::purge_step;
 use crate::txn::mint;
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// Called when the process should end.
 pub(super) type OnFatal = Arc<dyn Fn(&str) + Send + Sync>;
@@ -92,7 +92,7 @@ pub(super) struct Membership {
     /// Runs that were claimed by a transaction with an unknown outcome.
     pub(super) claims: Mutex<Vec<i64>>,
     /// Orphaned runs that cannot be read.
-    pub(super) unreadable: Arc<UnreadableRuns>,
+    pub(super) unreadable: Arc<UnreadableRows>,
 }
 
 impl Membership {

@@ -22,7 +22,7 @@ impl LogOutbox for PostgresLog {
         let subscriber = subscriber.to_owned();
         let list = move |reader: &mut PgReader| {
             let now = now(&reader.connection)?;
-            Ok(sql::undelivered(&reader.connection, &subscriber, limit, now)?)
+            Ok(sql::undelivered(reader, &subscriber, limit, now)?)
         };
         self.reading(list).await
     }

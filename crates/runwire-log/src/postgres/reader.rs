@@ -13,17 +13,17 @@ use super::txn_store::{RunNames, visit};
 use crate::error::LogError;
 use crate::info::{RunInfo, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
-use crate::query::{ProducerScope, ReadStore, ThreadRow};
+use crate::query::{ProducerScope, ReadRecords, ReadRows, ThreadRow};
 use crate::record::{StoredRecord, Wanted};
 use crate::sql;
 use crate::txn::ProducerHead;
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// A read connection, with a cache of the names of runs.
 pub(crate) struct PgReader {
     pub(super) connection: PgConnection,
     pub(super) names: RunNames,
-    unreadable: Arc<UnreadableRuns>,
+    unreadable: Arc<UnreadableRows>,
 }
 
 impl PgReader {
@@ -62,14 +62,53 @@ impl PgReader {
     }
 }
 
-impl ReadStore for PgReader {
+impl ReadRecords for PgReader {
+    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
+        let sql = "SELECT name, first_seq, last_seq, status IN ('pending', 'running', 'suspended'), id FROM run \
+                   WHERE thread = $1 AND first_seq IS NOT NULL AND NOT trimmed ORDER BY first_seq";
+        let rows = self.connection.query(sql, &[&thread])?;
+        let snapshot_run = self.snapshot_in(thread)?;
+        let snapshot_seq_of = |run: i64| {
+            snapshot_run
+                .as_ref()
+                .filter(|(snapshot_run, _)| *snapshot_run == run)
+                .map(|(_, snapshot)| snapshot.last_seq)
+        };
+        let span = |row: &tokio_postgres::Row| RunSpan {
+            run_id: row.get(0),
+            first_seq: number(row, 1),
+            last_seq: snapshot_seq_of(row.get(4)).unwrap_or_else(|| number(row, 2)),
+            open: row.get(3),
+        };
+        Ok(rows.iter().map(span).collect())
+    }
+
+    fn visit(
+        &mut self,
+        thread: i64,
+        after: u64,
+        wanted: Wanted<'_>,
+        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        visit(&self.connection, &mut self.names, thread, after, wanted, show)?;
+        Ok(())
+    }
+
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
+        let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = $1";
+        let last = number(&self.connection.one(sql, &[&thread])?, 0);
+        Ok(self.snapshot_in(thread)?.map_or(last, |(_, snapshot)| snapshot.last_seq.max(last)))
+    }
+}
+
+impl ReadRows for PgReader {
     type Sql = PgConnection;
 
     fn sql(&self) -> &PgConnection {
         &self.connection
     }
 
-    fn unreadable(&self) -> &UnreadableRuns {
+    fn unreadable(&self) -> &UnreadableRows {
         &self.unreadable
     }
 
@@ -123,43 +162,6 @@ impl ReadStore for PgReader {
             Some(_) => Err(LogError::ThreadDeleted(run.thread_id)),
             None => Ok(run),
         }
-    }
-
-    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
-        let sql = "SELECT name, first_seq, last_seq, status IN ('pending', 'running', 'suspended'), id FROM run \
-                   WHERE thread = $1 AND first_seq IS NOT NULL AND NOT trimmed ORDER BY first_seq";
-        let rows = self.connection.query(sql, &[&thread])?;
-        let snapshot_run = self.snapshot_in(thread)?;
-        let snapshot_seq_of = |run: i64| {
-            snapshot_run
-                .as_ref()
-                .filter(|(snapshot_run, _)| *snapshot_run == run)
-                .map(|(_, snapshot)| snapshot.last_seq)
-        };
-        let span = |row: &tokio_postgres::Row| RunSpan {
-            run_id: row.get(0),
-            first_seq: number(row, 1),
-            last_seq: snapshot_seq_of(row.get(4)).unwrap_or_else(|| number(row, 2)),
-            open: row.get(3),
-        };
-        Ok(rows.iter().map(span).collect())
-    }
-
-    fn visit(
-        &mut self,
-        thread: i64,
-        after: u64,
-        wanted: Wanted<'_>,
-        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
-        visit(&self.connection, &mut self.names, thread, after, wanted, show)?;
-        Ok(())
-    }
-
-    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
-        let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = $1";
-        let last = number(&self.connection.one(sql, &[&thread])?, 0);
-        Ok(self.snapshot_in(thread)?.map_or(last, |(_, snapshot)| snapshot.last_seq.max(last)))
     }
 
     fn producers_of(

@@ -1,5 +1,6 @@
 //! Removes runs that retention does not keep: they are only marked, and `sql/purge.rs` removes their rows.
 
+use super::commit::version;
 use super::error::PgResult;
 use super::reader::PgReader;
 use crate::sql::to_i64;
@@ -23,9 +24,9 @@ impl PgReader {
     fn trim_thread(&self, thread_trim: &ThreadTrim, base: &str) -> PgResult<usize> {
         // A writer of the thread holds its row, so no cached head is older than this.
         let oldest = to_i64(thread_trim.oldest);
-        let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \
+        let sql = "UPDATE thread SET oldest = $2, base = $3, version = $4, unpurged = true \
                    WHERE id = $1 AND deleted_at IS NULL AND oldest < $2";
-        if self.connection.execute(sql, &[&thread_trim.thread, &oldest, &base])? == 0 {
+        if self.connection.execute(sql, &[&thread_trim.thread, &oldest, &base, &version::draw()])? == 0 {
             return Ok(0);
         }
         let sql = "UPDATE run SET trimmed = true WHERE thread = $1 AND name = ANY($2)";

@@ -89,7 +89,7 @@ pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
     (thread.seq, thread.at, thread.oldest) = (number(row, 5), time(row, 6), number(row, 8));
     thread.deleted = row.get::<_, Option<i64>>(7).is_some();
     (thread.open, thread.latest, thread.snapshot_run) = (row.get(9), row.get(10), row.get(11));
-    thread.new = false;
+    (thread.stored_seq, thread.new) = (thread.seq, false);
     thread
 }
 

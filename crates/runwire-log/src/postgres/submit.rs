@@ -15,6 +15,7 @@ use crate::error::LogError;
 use crate::info::RunInfo;
 use crate::store::{ReadScope, StoreHandle, TrimCommand};
 use crate::txn::{LogCommand, Pending};
+use crate::unreadable_rows::UnreadableRows;
 use crate::writer_queue::{QUEUE_TIMEOUT, refused};
 
 impl StoreHandle for PostgresLog {
@@ -28,7 +29,7 @@ impl StoreHandle for PostgresLog {
         let (since, (reply, mut answer)) = (Instant::now(), oneshot::channel());
         let command = command(Pending::new(request, reply));
         let until = tokio::time::Instant::from_std(since + QUEUE_TIMEOUT);
-        let queue_bytes = self.queue_bytes.acquire(&command, until).await?;
+        let queue_bytes = self.queue_bytes.acquire(command.bytes(), until).await?;
         let ticket = Ticket::default();
         let request = |command, assignment| {
             Box::new(QueuedCommand::new(command, since, ticket.clone(), (queue_bytes, assignment)))
@@ -56,6 +57,10 @@ impl StoreHandle for PostgresLog {
         read: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         self.reading(read).await
+    }
+
+    fn unreadable(&self) -> &UnreadableRows {
+        &self.nodes.unreadable
     }
 
     fn assign_run(&self, tenant: &str, run: &RunInfo) {

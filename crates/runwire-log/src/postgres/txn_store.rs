@@ -16,7 +16,7 @@ use super::store_clock::{SentAt, StoreClock};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{RecordRows, StoredRecord, Wanted, visit_chunk};
 use crate::txn::{BaseState, Heads, RunHead, ThreadHead, TxnStore};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// The store of one writer, and the state of its current transaction.
 pub(super) struct PgTxnStore {
@@ -41,7 +41,7 @@ pub(super) struct PgTxnStore {
     pub(super) wanted: Cell<Option<i64>>,
     names: RefCell<RunNames>,
     /// Runs with an expired lease that cannot be read.
-    unreadable: Arc<UnreadableRuns>,
+    unreadable: Arc<UnreadableRows>,
     /// Reserved numbers for new rows.
     pub(super) threads: VecDeque<i64>,
     pub(super) runs: VecDeque<i64>,
@@ -298,7 +298,7 @@ impl TxnStore for PgTxnStore {
                    WHERE run.lease > 0 AND run.lease_until <= $1 \
                    AND EXISTS (SELECT 1 FROM store WHERE alive_until > $1) AND run.id <> ALL($3) \
                    ORDER BY run.lease_until LIMIT $2 FOR UPDATE OF thread SKIP LOCKED";
-        let due = self.connection.query(sql, &[&to_i64(now.0), &DUE, &self.unreadable.ids()])?;
+        let due = self.connection.query(sql, &[&to_i64(now.0), &DUE, &self.unreadable.runs()])?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
@@ -312,7 +312,7 @@ impl TxnStore for PgTxnStore {
             let id = row.get(0);
             match self.check_readable(id, row.get(1)) {
                 Ok(()) => readable.push(id),
-                Err(failure @ PgError::Damaged(_)) => self.skip_unreadable(id, &failure),
+                Err(failure @ PgError::Damaged(_)) => self.unreadable.insert_run(id, &failure),
                 // The transaction has failed, too.
                 Err(failure) => {
                     self.skip_unreadable(id, &failure);
@@ -323,10 +323,12 @@ impl TxnStore for PgTxnStore {
         Ok(readable)
     }
 
-    fn skip_unreadable(&self, run: i64, failure: &PgError) {
+    fn skip_unreadable(&self, run: i64, failure: &PgError) -> bool {
         if failure.is_permanent() {
-            self.unreadable.insert(run, failure);
+            self.unreadable.insert_run(run, failure);
         }
+        // The transaction may have failed, too; the next attempt skips the run.
+        false
     }
 
     fn new_thread_id(&mut self) -> PgResult<i64> {

@@ -10,34 +10,22 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::address::PgAddress;
 use super::commit::{Committed, QueuedCommand};
-use super::connection::Params;
 use super::error::PgResult;
-use super::rows::to_i64;
 use super::txn_store::PgTxnStore;
 use crate::cluster::FollowedThreads;
 use crate::error::LogError;
-use crate::key::RunKey;
+use crate::limits;
 use crate::outbox::Subscriber;
 use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
 use crate::txn::{CommandReply, Lease, RunHead, Txn};
-use crate::{ReadFormat, limits};
 
 /// A message to a writer.
 pub(super) enum PgWriterMessage {
     /// A command of the log.
     Command(Box<QueuedCommand>),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
-    Checkpoint(Checkpoint),
     Close,
-}
-
-/// The state of an encoder to store.
-pub(super) struct Checkpoint {
-    pub(super) run: RunKey,
-    pub(super) form: ReadFormat,
-    pub(super) seq: u64,
-    pub(super) state: String,
 }
 
 /// Durations of leases, in milliseconds.
@@ -134,7 +122,6 @@ impl PgWriter {
                         self.txn.subscribers = subscribers;
                         let _ = reply.send(Ok(()));
                     }
-                    PgWriterMessage::Checkpoint(checkpoint) => self.save_checkpoint(&checkpoint),
                     PgWriterMessage::Close => closing = true,
                 }
                 let full = group.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
@@ -149,17 +136,6 @@ impl PgWriter {
                     .command
                     .refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
             }
-        }
-    }
-
-    /// Stores a checkpoint. It is a cache: a failure only loses it.
-    fn save_checkpoint(&self, Checkpoint { run, form, seq, state }: &Checkpoint) {
-        let sql = "INSERT INTO checkpoint (run, form, seq, state) SELECT id, $3, $4, $5 FROM run \
-                   WHERE tenant = $1 AND name = $2 AND NOT trimmed \
-                   ON CONFLICT (run, form, seq) DO UPDATE SET state = excluded.state";
-        let params: Params<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &to_i64(*seq), state];
-        if let Err(failure) = self.txn.store.connection.execute(sql, params) {
-            tracing::debug!(%failure, "a checkpoint is lost");
         }
     }
 

@@ -84,11 +84,6 @@ impl WriterPool {
         send(&self.queues[writer], message(command, assignment), until).await
     }
 
-    /// Queues an optional message, unless the queue is full.
-    pub(super) fn try_send(&self, message: PgWriterMessage) {
-        let _ = self.queues[0].try_send(message);
-    }
-
     /// Sets the subscribers of all writers.
     pub(super) async fn subscribe(&self, subscribers: &[Subscriber]) -> Result<(), LogError> {
         let mut result = Ok(());

@@ -7,8 +7,9 @@ use crate::error::LogError;
 use crate::interaction::{InboxCursor, Interaction, InteractionPage, InteractionQuery};
 use crate::key::RunKey;
 use crate::limits;
-use crate::sql;
+use crate::sql::{self, to_i64};
 use crate::txn::{RecordSearch, question_in, resolution_in};
+use crate::unreadable_rows::UnreadableTable;
 
 /// The row of an open interaction.
 pub(crate) struct InboxRow {
@@ -38,7 +39,7 @@ pub(crate) fn interactions(
     let mut page = InteractionPage::default();
     let mut bytes = 0;
     let mut last = None;
-    for row in sql::inbox_rows(store.sql(), query).map_err(Into::into)? {
+    for row in sql::inbox_rows(store, query).map_err(Into::into)? {
         if page.interactions.len() == query.limit || bytes >= limits::INBOX_BYTES {
             page.next = last;
             break;
@@ -50,7 +51,14 @@ pub(crate) fn interactions(
             |after, wanted, show| read = store.visit(row.thread, after, wanted, &mut |stored| show(&stored)),
             |body, at| question_in(body, &row.name, at),
         );
-        read?;
+        match read {
+            Ok(()) => {}
+            Err(failure @ LogError::Damaged(_)) => {
+                store.unreadable().insert(UnreadableTable::Interaction, to_i64(row.number), &failure);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        }
         let Some((question, asked_at)) = found else { continue };
         bytes += row.bytes;
         page.interactions.push(Interaction {

@@ -20,7 +20,7 @@ use crate::key::{RunKey, ThreadKey};
 use crate::record::{StoredRecord, Wanted};
 use crate::sql::{LoadedRun, Sql, Value};
 use crate::txn::{BaseState, ProducerHead, RunHead};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 use crate::{RecordPage, limits};
 
 /// The row of a thread.
@@ -48,8 +48,8 @@ impl ThreadRow {
 
     fn base(&self) -> Result<BaseState, LogError> {
         let base = self.base.as_deref().map(serde_json::from_str).transpose();
-        let unreadable = |error: serde_json::Error| LogError::Unavailable(error.to_string());
-        Ok(base.map_err(unreadable)?.unwrap_or_default())
+        let damaged = |error: serde_json::Error| LogError::Damaged(error.to_string());
+        Ok(base.map_err(damaged)?.unwrap_or_default())
     }
 }
 
@@ -85,25 +85,12 @@ impl ProducerScope {
 }
 
 /// What queries need of a store. All lookups see one snapshot.
-pub(crate) trait ReadStore {
-    /// Its connection.
-    type Sql: Sql;
+pub(crate) trait ReadStore: ReadRows + ReadRecords {}
 
-    /// Returns the connection, for statements that all stores share.
-    fn sql(&self) -> &Self::Sql;
+impl<S: ReadRows + ReadRecords> ReadStore for S {}
 
-    /// Returns the runs that could not be read.
-    fn unreadable(&self) -> &UnreadableRuns;
-
-    /// Returns the row of a thread that is not deleted.
-    fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;
-
-    /// Returns a thread.
-    fn thread_info(&self, thread: i64) -> Result<ThreadInfo, LogError>;
-
-    /// Returns a run whose thread is not deleted.
-    fn run_info(&self, key: &RunKey) -> Result<RunInfo, LogError>;
-
+/// The records of threads, and where they are.
+pub(crate) trait ReadRecords {
     /// Returns the ranges of a thread's runs, in the order they began.
     fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError>;
 
@@ -115,6 +102,30 @@ pub(crate) trait ReadStore {
         wanted: Wanted<'_>,
         show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
+
+    /// Returns the greatest last `seq` of a thread's runs.
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
+}
+
+/// The rows of threads, runs and producers.
+pub(crate) trait ReadRows {
+    /// Its connection.
+    type Sql: Sql;
+
+    /// Returns the connection, for statements that all stores share.
+    fn sql(&self) -> &Self::Sql;
+
+    /// Returns the rows that could not be read.
+    fn unreadable(&self) -> &UnreadableRows;
+
+    /// Returns the row of a thread that is not deleted.
+    fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;
+
+    /// Returns a thread.
+    fn thread_info(&self, thread: i64) -> Result<ThreadInfo, LogError>;
+
+    /// Returns a run whose thread is not deleted.
+    fn run_info(&self, key: &RunKey) -> Result<RunInfo, LogError>;
 
     /// Returns runs of a thread in the order they began, those without a record first.
     fn runs_of(&self, thread: i64, which: RunSelector<'_>) -> Result<Vec<RunHead>, LogError> {
@@ -149,9 +160,6 @@ pub(crate) trait ReadStore {
         let sql = "SELECT id FROM run WHERE thread = ?1 AND first_seq < ?2 ORDER BY first_seq DESC LIMIT 1";
         self.sql().row(sql, &[thread.into(), seq.into()], |row| row.int(0)).map_err(Into::into)
     }
-
-    /// Returns the greatest last `seq` of a thread's runs.
-    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
 
     /// Returns the producers of a run or thread.
     fn producers_of(

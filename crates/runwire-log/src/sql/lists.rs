@@ -4,13 +4,14 @@ use runwire_model::Timestamp;
 use runwire_model::dialect::Encoder;
 use runwire_model::run::Status;
 
-use super::{LoadedRun, Sql, Value};
+use super::{Column, LoadedRun, Sql, SqlRow, Value, readable_rows, to_i64};
 use crate::ReadFormat;
 use crate::error::LogError;
 use crate::info::{LatestRun, RunInfo, RunQuery, ThreadInfo};
 use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::key::RunKey;
-use crate::query::{InboxRow, ReadStore};
+use crate::query::{InboxRow, ReadRows};
+use crate::unreadable_rows::UnreadableTable;
 
 /// The statement of a list of runs: the index that it uses, and the conditions with their values.
 pub(crate) struct RunListing<'a> {
@@ -80,19 +81,20 @@ fn index_for(query: &RunQuery) -> &'static str {
 
 /// Lists runs. Unreadable ones are reported, and listed as far as their own rows say, or passed over; a query for one
 /// alone returns the error.
-pub(crate) fn runs<R: ReadStore>(reader: &R, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
+pub(crate) fn runs<R: ReadRows>(reader: &R, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
     let Some(listing) = RunListing::of(reader.sql(), query)? else { return Ok(Vec::new()) };
     let RunListing { index, filter, values } = listing;
     let runs = reader.sql().run_heads(index, &filter, &values).map_err(Into::into)?;
     let mut listed = Vec::with_capacity(runs.len());
     for run in runs {
         match run {
-            LoadedRun::Head(mut run) => {
-                reader.update_run(&mut run)?;
-                listed.push(run.info());
-            }
+            LoadedRun::Head(mut run) => match reader.update_run(&mut run) {
+                Ok(()) => listed.push(run.info()),
+                Err(failure @ LogError::Damaged(_)) => reader.unreadable().insert_run(run.id, &failure),
+                Err(failure) => return Err(failure),
+            },
             LoadedRun::Damaged { id, failure, stale } => {
-                reader.unreadable().insert(id, &Into::<LogError>::into(failure));
+                reader.unreadable().insert_run(id, &Into::<LogError>::into(failure));
                 listed.extend(stale.map(|run| run.info()));
             }
         }
@@ -100,8 +102,8 @@ pub(crate) fn runs<R: ReadStore>(reader: &R, query: &RunQuery) -> Result<Vec<Run
     Ok(listed)
 }
 
-/// Lists up to `limit` threads created before `before`.
-pub(crate) fn threads<R: ReadStore>(
+/// Lists up to `limit` threads created before `before`. Unreadable ones are reported and passed over.
+pub(crate) fn threads<R: ReadRows>(
     reader: &R,
     tenant: &str,
     before: Option<&str>,
@@ -119,15 +121,27 @@ pub(crate) fn threads<R: ReadStore>(
          ORDER BY id DESC LIMIT ?3",
         <R::Sql as Sql>::indexed_by("thread_newest")
     );
-    let values = [tenant.into(), before.into(), limit.into()];
-    let ids = reader.sql().rows(&sql, &values, |row| row.int(0)).map_err(Into::into)?;
-    ids.into_iter().map(|id| reader.thread_info(id)).collect()
+    readable_rows(reader.unreadable(), UnreadableTable::Thread, limit, before, |before| {
+        let values = [tenant.into(), before.into(), limit.into()];
+        let ids = reader.sql().rows(&sql, &values, |row| row.int(0)).map_err(Into::into)?;
+        let row = |id: i64| match reader.thread_info(id) {
+            Ok(info) => Ok((id, id, Ok(info))),
+            Err(failure @ LogError::Damaged(_)) => Ok((id, id, Err(failure))),
+            Err(failure) => Err(failure),
+        };
+        ids.into_iter().map(row).collect::<Result<_, LogError>>()
+    })
 }
 
-/// Lists open interactions, one more than the page has, to know whether there is a next one.
-pub(crate) fn inbox_rows<S: Sql>(sql: &S, query: &InteractionQuery) -> Result<Vec<InboxRow>, S::Error> {
+/// Lists open interactions, one more than the page has, to know whether there is a next one. Unreadable ones are
+/// reported and passed over.
+pub(crate) fn inbox_rows<R: ReadRows>(
+    reader: &R,
+    query: &InteractionQuery,
+) -> Result<Vec<InboxRow>, <R::Sql as Sql>::Error> {
     let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
     let before = query.before.unwrap_or(end);
+    let before = (to_i64(before.asked_at.0), to_i64(before.number));
     let statement = "SELECT interaction.id, run.name, run.thread, thread.name, run.agent, interaction.name, \
         interaction.seq, interaction.asked_at, interaction.expires_at, interaction.bytes FROM interaction \
         JOIN run ON run.id = interaction.run JOIN thread ON thread.id = run.thread \
@@ -135,28 +149,36 @@ pub(crate) fn inbox_rows<S: Sql>(sql: &S, query: &InteractionQuery) -> Result<Ve
         AND (CAST(?4 AS text) IS NULL OR run.name = ?4) AND (CAST(?5 AS text) IS NULL OR run.agent = ?5) \
         AND (CAST(?6 AS text) IS NULL OR thread.name = ?6) \
         ORDER BY interaction.asked_at DESC, interaction.id DESC LIMIT ?7";
-    let values = [
-        query.tenant.as_str().into(),
-        before.asked_at.0.into(),
-        before.number.into(),
-        query.run.as_deref().map_or(Value::Null, Value::Text),
-        Value::optional_text(query.agent.as_deref()),
-        query.thread.as_deref().map_or(Value::Null, Value::Text),
-        (query.limit + 1).into(),
-    ];
-    sql.rows(statement, &values, |row| {
-        Ok(InboxRow {
-            number: row.number(0)?,
-            run: row.text(1)?,
-            thread: row.int(2)?,
-            thread_name: row.text(3)?,
-            agent: row.optional_any_text(4)?,
-            name: row.any_text(5)?,
-            seq: row.number(6)?,
-            asked_at: row.time(7)?,
-            expires_at: row.optional_time(8)?,
-            bytes: row.number(9)? as usize,
+    let limit = query.limit + 1;
+    readable_rows(reader.unreadable(), UnreadableTable::Interaction, limit, before, |(asked_at, number)| {
+        let values = [
+            query.tenant.as_str().into(),
+            asked_at.into(),
+            number.into(),
+            query.run.as_deref().map_or(Value::Null, Value::Text),
+            Value::optional_text(query.agent.as_deref()),
+            query.thread.as_deref().map_or(Value::Null, Value::Text),
+            limit.into(),
+        ];
+        reader.sql().rows(statement, &values, |row| {
+            let number = row.int(0)?;
+            Ok((number, (row.int(7)?, number), inbox_row(row)))
         })
+    })
+}
+
+fn inbox_row(row: &dyn SqlRow) -> Column<InboxRow> {
+    Ok(InboxRow {
+        number: row.number(0)?,
+        run: row.text(1)?,
+        thread: row.int(2)?,
+        thread_name: row.text(3)?,
+        agent: row.optional_any_text(4)?,
+        name: row.any_text(5)?,
+        seq: row.number(6)?,
+        asked_at: row.time(7)?,
+        expires_at: row.optional_time(8)?,
+        bytes: row.number(9)? as usize,
     })
 }
 

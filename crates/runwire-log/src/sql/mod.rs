@@ -23,6 +23,7 @@ pub(crate) use stats::count;
 
 use crate::error::LogError;
 use crate::txn::RunHead;
+use crate::unreadable_rows::{UnreadableRows, UnreadableTable};
 
 /// A parameter of a statement.
 #[derive(Debug, Clone, Copy)]
@@ -176,6 +177,37 @@ pub(crate) trait Sql {
     fn row_id(&self, table: &str, tenant: &str, name: &str) -> Result<Option<i64>, Self::Error> {
         let sql = format!("SELECT id FROM {table} WHERE tenant = ?1 AND name = ?2");
         self.row(&sql, &[tenant.into(), name.into()], |row| row.int(0))
+    }
+}
+
+/// Reads rows page by page until there are `limit` of them, or no more; those that cannot be read are reported and
+/// passed over.
+///
+/// A page is read after a cursor. Each of its rows has its number, the cursor after it, and what it says.
+pub(crate) fn readable_rows<T, C: Copy, F: fmt::Display, E>(
+    unreadable: &UnreadableRows,
+    table: UnreadableTable,
+    limit: usize,
+    mut after: C,
+    mut page: impl FnMut(C) -> Result<Vec<(i64, C, Result<T, F>)>, E>,
+) -> Result<Vec<T>, E> {
+    let mut readable = Vec::new();
+    loop {
+        let rows = page(after)?;
+        let is_last = rows.len() < limit;
+        for (number, cursor, row) in rows {
+            if readable.len() == limit {
+                break;
+            }
+            after = cursor;
+            match row {
+                Ok(row) => readable.push(row),
+                Err(failure) => unreadable.insert(table, number, &failure),
+            }
+        }
+        if is_last || readable.len() == limit {
+            return Ok(readable);
+        }
     }
 }
 

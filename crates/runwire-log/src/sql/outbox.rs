@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use runwire_model::{Json, Timestamp};
 
-use super::{Column, DamagedColumn, Sql, SqlRow};
+use super::{Column, DamagedColumn, Sql, SqlRow, readable_rows};
 use crate::key::RunKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage};
+use crate::query::ReadRows;
+use crate::unreadable_rows::UnreadableTable;
 
-/// Lists undelivered messages of a subscriber, in the order they are due.
-pub(crate) fn undelivered<S: Sql>(
-    sql: &S,
+/// Lists undelivered messages of a subscriber, in the order they are due. Unreadable ones are reported and passed over.
+pub(crate) fn undelivered<R: ReadRows>(
+    reader: &R,
     subscriber: &str,
     limit: usize,
     now: Timestamp,
-) -> Result<Vec<OutboxMessage>, S::Error> {
+) -> Result<Vec<OutboxMessage>, <R::Sql as Sql>::Error> {
     // Other kinds are delivered by nodes of a newer version.
     let kinds =
         OutboxKind::ALL.iter().map(|kind| format!("'{}'", kind.name())).collect::<Vec<_>>().join(", ");
@@ -22,9 +24,17 @@ pub(crate) fn undelivered<S: Sql>(
         "SELECT outbox.id, outbox.name, outbox.kind, run.tenant, run.name, thread.name, run.agent, outbox.seq, \
          outbox.at, outbox.event, outbox.attempts, outbox.due \
          FROM outbox JOIN run ON run.id = outbox.run JOIN thread ON thread.id = run.thread \
-         WHERE outbox.subscriber = ?1 AND outbox.kind IN ({kinds}) ORDER BY outbox.due, outbox.id LIMIT ?2"
+         WHERE outbox.subscriber = ?1 AND outbox.kind IN ({kinds}) AND (outbox.due, outbox.id) > (?3, ?4) \
+         ORDER BY outbox.due, outbox.id LIMIT ?2"
     );
-    sql.rows(&statement, &[subscriber.into(), limit.into()], |row| message(row, now))
+    let first = (i64::MIN, i64::MIN);
+    readable_rows(reader.unreadable(), UnreadableTable::Outbox, limit, first, |(due, number)| {
+        let values = [subscriber.into(), limit.into(), due.into(), number.into()];
+        reader.sql().rows(&statement, &values, |row| {
+            let number = row.int(0)?;
+            Ok((number, (row.int(11)?, number), message(row, now)))
+        })
+    })
 }
 
 fn message(row: &dyn SqlRow, now: Timestamp) -> Column<OutboxMessage> {

@@ -20,6 +20,7 @@ use crate::sql;
 use crate::store::{ReadScope, StoreHandle};
 use crate::tail::Tail;
 use crate::txn::{LogCommand, SinkTicket};
+use crate::waiting_checkpoints::Checkpoint;
 
 #[async_trait]
 impl LogEvents for SqliteLog {
@@ -72,14 +73,10 @@ impl LogEvents for SqliteLog {
     }
 
     fn keep_checkpoint(&self, run: &RunKey, form: ReadFormat, seq: u64, encoder: &Encoder) {
-        if let Ok(state) = serde_json::to_string(encoder) {
-            // A full queue means that there is no time for it.
-            let _ = self.requests.try_send(SqliteWriterMessage::Checkpoint {
-                run: run.clone(),
-                form,
-                seq,
-                state,
-            });
+        let Ok(state) = serde_json::to_string(encoder) else { return };
+        if self.checkpoints.keep(Checkpoint { run: run.clone(), form, seq, state }) {
+            // If its queue is full, the writer sees it later.
+            let _ = self.requests.try_send(SqliteWriterMessage::CheckpointWaits);
         }
     }
 

@@ -15,15 +15,18 @@ pub(super) fn save_interactions(
         return Ok(());
     }
     let open = &head.state.interactions;
-    let known: Vec<String> = {
-        let mut known = connection.prepare_cached("SELECT name FROM interaction WHERE run = ?1")?;
-        known.query_map([run], |row| row.get(0))?.collect::<Result<_, _>>()?
+    // As bytes: a name that cannot be read is that of no open interaction.
+    let known: Vec<(i64, Vec<u8>)> = {
+        let mut known = connection.prepare_cached("SELECT id, name FROM interaction WHERE run = ?1")?;
+        let rows = known.query_map([run], |row| Ok((row.get(0)?, row.get_ref(1)?.as_bytes()?.to_vec())))?;
+        rows.collect::<Result<_, _>>()?
     };
-    for settled in known.iter().filter(|name| open.iter().all(|question| question.id != **name)) {
-        let sql = "DELETE FROM interaction WHERE run = ?1 AND name = ?2";
-        connection.prepare_cached(sql)?.execute(params![run, settled])?;
+    let is_open = |name: &[u8]| open.iter().any(|question| question.id.as_bytes() == name);
+    for (settled, _) in known.iter().filter(|(_, name)| !is_open(name)) {
+        connection.prepare_cached("DELETE FROM interaction WHERE id = ?1")?.execute([settled])?;
     }
-    for question in open.iter().filter(|question| !known.contains(&question.id)) {
+    let is_known = |id: &str| known.iter().any(|(_, name)| name == id.as_bytes());
+    for question in open.iter().filter(|question| !is_known(&question.id)) {
         let asked = head.summary.interaction(&question.id);
         let sql = "INSERT INTO interaction (tenant, run, name, seq, asked_at, expires_at, bytes) \
                    SELECT tenant, id, ?2, ?3, coalesce(?4, started_at, created_at), ?5, ?6 FROM run WHERE id = ?1";

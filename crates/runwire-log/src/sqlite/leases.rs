@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use runwire_model::Timestamp;
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::SqliteOptions;
 use super::error::SqliteResult;
 use crate::txn::{Lease, RunHead};
+use crate::unreadable_rows::UnreadableRows;
 
 /// The leases of all open runs.
 #[derive(Debug)]
@@ -24,24 +25,26 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    /// Starts a full term for every open run.
-    pub(super) fn open(connection: &Connection, options: &SqliteOptions) -> SqliteResult<Self> {
+    /// Starts a full term for every open run. One that cannot be read has none, so that nothing is done to it.
+    pub(super) fn open(
+        connection: &Connection,
+        options: &SqliteOptions,
+        unreadable: &UnreadableRows,
+    ) -> SqliteResult<Self> {
         let sql = "SELECT id, status, deadline, CASE WHEN json_valid(head) THEN json_extract(head, '$.summary.cancel_requested') END FROM run \
                    INDEXED BY run_open WHERE status IN ('pending', 'running', 'suspended')";
         let mut statement = connection.prepare(sql)?;
         let start = Instant::now();
-        let rows = statement.query_map([], |row| {
-            let (status, deadline): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
-            let stopping = row.get::<_, Option<bool>>(3)? == Some(true);
-            let lease = match (status.as_str(), deadline) {
-                ("suspended", _) | (_, None) if stopping => Lease::Stopping,
-                // Also a run that was being imported has a deadline, which is long.
-                (_, Some(deadline)) => Lease::AwaitingAnswer(deadline),
-                _ => Lease::Active,
-            };
-            Ok((row.get(0)?, (lease, start)))
-        })?;
-        let runs = rows.collect::<Result<_, _>>()?;
+        let mut runs = HashMap::new();
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let id = row.get(0)?;
+            match lease_of_row(row) {
+                Ok(lease) => drop(runs.insert(id, (lease, start))),
+                Err(failure) if failure.is_damage() => unreadable.insert_run(id, &failure),
+                Err(failure) => return Err(failure),
+            }
+        }
         Ok(Self { runs, term: options.lease, grace: options.cancel_grace })
     }
 
@@ -71,4 +74,16 @@ impl Leases {
         };
         self.runs.iter().filter(|(_, lease)| is_due(lease)).map(|(run, _)| *run).collect()
     }
+}
+
+/// Returns the lease that an open run begins with: id, status, deadline, and whether a cancel was requested.
+fn lease_of_row(row: &Row<'_>) -> SqliteResult<Lease> {
+    let (status, deadline): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
+    let stopping = row.get::<_, Option<bool>>(3)? == Some(true);
+    Ok(match (status.as_str(), deadline) {
+        ("suspended", _) | (_, None) if stopping => Lease::Stopping,
+        // Also a run that was being imported has a deadline, which is long.
+        (_, Some(deadline)) => Lease::AwaitingAnswer(deadline),
+        _ => Lease::Active,
+    })
 }

@@ -8,6 +8,7 @@ mod error;
 mod events;
 mod inbox;
 mod leases;
+mod message_queue;
 mod node;
 mod open;
 mod orphans;
@@ -38,7 +39,8 @@ use crate::stats::WriteCounters;
 use crate::store::{ReadScope, StoreHandle, TrimCommand};
 use crate::tail::Tails;
 use crate::txn::{LogCommand, Pending, clock};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
+use crate::waiting_checkpoints::WaitingCheckpoints;
 use crate::writer_queue::{QUEUE_TIMEOUT, QueueBytes, refused};
 pub use open::SqliteOpenError;
 use orphans::Orphans;
@@ -53,6 +55,8 @@ pub struct SqliteOptions {
     pub lease: Duration,
     /// Grace period of a cancelled run.
     pub cancel_grace: Duration,
+    /// How long the writer must have had nothing to do before it stores checkpoints by themselves.
+    pub checkpoint_idle: Duration,
     /// The clock: the machine's, except in tests that cannot wait for a week.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called when the store has failed; the process should end rather than guess what was written.
@@ -64,6 +68,7 @@ impl Default for SqliteOptions {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
             cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
+            checkpoint_idle: Duration::from_millis(limits::CHECKPOINT_IDLE_MILLIS),
             clock: Arc::new(clock),
             fatal: Arc::new(|_| {}),
         }
@@ -80,13 +85,14 @@ pub struct SqliteLog {
     queue_bytes: QueueBytes,
     tails: Arc<Tails>,
     unflushed: Arc<Unflushed>,
+    checkpoints: Arc<WaitingCheckpoints>,
     outbox_changed: Arc<watch::Sender<()>>,
     write_counters: Arc<WriteCounters>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<SqliteReader>>>,
     readers: Arc<Semaphore>,
     orphans: Arc<tokio::sync::Mutex<Orphans>>,
-    unreadable: Arc<UnreadableRuns>,
+    unreadable: Arc<UnreadableRows>,
 }
 
 impl std::fmt::Debug for SqliteLog {
@@ -148,7 +154,7 @@ impl StoreHandle for SqliteLog {
         let (reply, answer) = oneshot::channel();
         let command = command(Pending::new(request, reply));
         let until = Instant::now() + QUEUE_TIMEOUT;
-        let queue_bytes = self.queue_bytes.acquire(&command, until).await?;
+        let queue_bytes = self.queue_bytes.acquire(command.bytes(), until).await?;
         match self.requests.try_send(SqliteWriterMessage::Command(command, queue_bytes)) {
             Ok(()) => {}
             Err(TrySendError::Closed(_)) => return Err(stopped()),
@@ -170,12 +176,18 @@ impl StoreHandle for SqliteLog {
         self.reading(scope, read).await
     }
 
+    fn unreadable(&self) -> &UnreadableRows {
+        &self.unreadable
+    }
+
     async fn now(&self) -> Result<Timestamp, LogError> {
         Ok((self.clock)())
     }
 
     async fn trim_thread(&self, trim: TrimCommand) -> Result<usize, LogError> {
-        self.send(|reply| SqliteWriterMessage::Trim(trim, reply)).await
+        let until = Instant::now() + QUEUE_TIMEOUT;
+        let queue_bytes = self.queue_bytes.acquire(trim.bytes(), until).await?;
+        self.send(|reply| SqliteWriterMessage::Trim(trim, queue_bytes, reply)).await
     }
 }
 
@@ -220,7 +232,7 @@ mod tests {
         assert!(second.as_mut().poll(&mut context).is_pending());
         let (reply, _answer) = oneshot::channel();
         let third = LogCommand::append(Pending::new(append("third", 600), reply));
-        let refused = log.queue_bytes.acquire(&third, Instant::now()).await;
+        let refused = log.queue_bytes.acquire(third.bytes(), Instant::now()).await;
         assert!(
             matches!(&refused, Err(LogError::Unavailable(why)) if why.contains("too many bytes")),
             "{refused:?}"

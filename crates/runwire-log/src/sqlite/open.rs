@@ -8,15 +8,17 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::connection_slot::{Committer, FatalHandler};
+use super::message_queue::MessageQueue;
 use super::orphans::Orphans;
 use super::schema::{self, SchemaState};
 use super::unflushed::Unflushed;
 use super::wal_checkpointer::WalCheckpointer;
-use super::writer::{SqliteWriter, WriterQueue};
+use super::writer::SqliteWriter;
 use super::{READERS, SqliteLog, SqliteOptions};
 use crate::stats::WriteCounters;
 use crate::tail::Tails;
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
+use crate::waiting_checkpoints::WaitingCheckpoints;
 use crate::writer_queue::QueueBytes;
 use crate::{Migrated, limits};
 
@@ -95,8 +97,9 @@ impl SqliteLog {
         // What a failed fsync may have left in the write-ahead log is written and synced again before anyone sees it.
         schema::checkpoint_wal(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
-        let unreadable = Arc::<UnreadableRuns>::default();
+        let unreadable = Arc::<UnreadableRows>::default();
         let unflushed = Arc::new(Unflushed::default());
+        let checkpoints = Arc::<WaitingCheckpoints>::default();
         let outbox_changed = Arc::new(watch::Sender::new(()));
         let write_counters = Arc::new(WriteCounters::default());
         let clock = options.clock.clone();
@@ -105,7 +108,14 @@ impl SqliteLog {
             .map_err(|error| unusable(error.to_string()))?;
         let orphans = Orphans::find(&connection).map_err(|error| unusable(error.to_string()))?;
         let orphans = Arc::new(tokio::sync::Mutex::new(orphans));
-        let writer = SqliteWriter::open(checkpointer, connection, lock, options, unreadable.clone());
+        let writer = SqliteWriter::open(
+            checkpointer,
+            connection,
+            lock,
+            options,
+            unreadable.clone(),
+            checkpoints.clone(),
+        );
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, receiver) = mpsc::channel(limits::WRITER_QUEUE);
         let committer = Committer {
@@ -117,7 +127,7 @@ impl SqliteLog {
         };
         std::thread::Builder::new()
             .name("log-writer".into())
-            .spawn(move || writer.run(WriterQueue(receiver), committer))
+            .spawn(move || writer.run(MessageQueue(receiver), committer))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
         let idle = Arc::default();
@@ -127,6 +137,7 @@ impl SqliteLog {
             queue_bytes: QueueBytes::default(),
             tails,
             unflushed,
+            checkpoints,
             outbox_changed,
             write_counters,
             clock,

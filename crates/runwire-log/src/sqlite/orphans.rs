@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use super::reader::SqliteReader;
 use crate::error::LogError;
 use crate::info::OrphanedRun;
-use crate::query::ReadStore;
+use crate::query::ReadRows;
 use crate::sql::{LoadedRun, Sql, Value};
 
 /// The cursor through the orphaned runs.
@@ -53,17 +53,19 @@ impl Orphans {
             LoadedRun::Head(run) => run.id,
             LoadedRun::Damaged { id, .. } => *id,
         });
-        self.claimed_up_to = last.filter(|_| runs.len() == limit).unwrap_or(self.last);
-        let orphan = |run| match run {
-            LoadedRun::Head(mut run) => {
-                reader.update_run(&mut run).ok()?;
-                Some(run.orphaned())
+        let claimed_up_to = last.filter(|_| runs.len() == limit).unwrap_or(self.last);
+        let mut orphans = Vec::with_capacity(runs.len());
+        for run in runs {
+            match run {
+                LoadedRun::Head(mut run) => match reader.update_run(&mut run) {
+                    Ok(()) => orphans.push(run.orphaned()),
+                    Err(failure @ LogError::Damaged(_)) => reader.unreadable.insert_run(run.id, &failure),
+                    Err(failure) => return Err(failure),
+                },
+                LoadedRun::Damaged { id, failure, .. } => reader.unreadable.insert_run(id, &failure),
             }
-            LoadedRun::Damaged { id, failure, .. } => {
-                reader.unreadable.insert(id, &failure);
-                None
-            }
-        };
-        Ok(runs.into_iter().filter_map(orphan).collect())
+        }
+        self.claimed_up_to = claimed_up_to;
+        Ok(orphans)
     }
 }

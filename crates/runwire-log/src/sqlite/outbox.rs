@@ -23,9 +23,7 @@ impl LogOutbox for SqliteLog {
 
     async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let (subscriber, now) = (subscriber.to_owned(), (self.clock)());
-        let read = move |reader: &mut SqliteReader| {
-            Ok(sql::undelivered(&reader.connection, &subscriber, limit, now)?)
-        };
+        let read = move |reader: &mut SqliteReader| Ok(sql::undelivered(reader, &subscriber, limit, now)?);
         self.reading(ReadScope::Tables, read).await
     }
 
@@ -41,14 +39,9 @@ impl LogOutbox for SqliteLog {
 impl SqliteWriter {
     /// Sets the subscribers, and removes messages of others.
     pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> SqliteResult<()> {
-        let names: Vec<String> = {
-            let mut names =
-                self.txn.store.connection.begin()?.prepare("SELECT DISTINCT subscriber FROM outbox")?;
-            names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
-        };
-        for gone in names.iter().filter(|name| subscribers.iter().all(|known| known.name != **name)) {
-            self.txn.store.connection.begin()?.execute("DELETE FROM outbox WHERE subscriber = ?1", [gone])?;
-        }
+        let names: Vec<&str> = subscribers.iter().map(|known| known.name.as_str()).collect();
+        let sql = "DELETE FROM outbox WHERE subscriber NOT IN (SELECT value FROM json_each(?1))";
+        self.txn.store.connection.begin()?.execute(sql, [serde_json::to_string(&names)?])?;
         self.txn.subscribers = subscribers;
         Ok(())
     }

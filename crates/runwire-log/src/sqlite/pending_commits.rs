@@ -49,8 +49,8 @@ pub(super) struct UnflushedThread {
 #[derive(Default)]
 pub(super) struct PendingCommits {
     pub(super) threads: HashMap<i64, UnflushedThread>,
-    /// The threads in the message of their oldest row; those that were flushed meanwhile are passed over.
-    message: VecDeque<(i64, i64)>,
+    /// The threads in the order of their oldest row; those that were flushed meanwhile are passed over.
+    order: VecDeque<(i64, i64)>,
     /// The row of the current commit.
     row: Vec<u8>,
     next_row: i64,
@@ -93,9 +93,9 @@ impl PendingCommits {
 
     /// Returns the unflushed part of a thread, created if missing.
     pub(super) fn of(&mut self, thread: i64) -> &mut UnflushedThread {
-        let (since, message) = (self.next_row, &mut self.message);
+        let (since, order) = (self.next_row, &mut self.order);
         self.threads.entry(thread).or_insert_with(|| {
-            message.push_back((since, thread));
+            order.push_back((since, thread));
             UnflushedThread { since, ..UnflushedThread::default() }
         })
     }
@@ -179,11 +179,11 @@ impl PendingCommits {
     }
 
     fn oldest(&mut self) -> Option<(i64, i64)> {
-        while let Some((since, thread)) = self.message.front().copied() {
+        while let Some((since, thread)) = self.order.front().copied() {
             if self.threads.get(&thread).is_some_and(|unflushed| unflushed.since == since) {
                 return Some((since, thread));
             }
-            self.message.pop_front();
+            self.order.pop_front();
         }
         None
     }
@@ -237,65 +237,22 @@ fn checksum(id: i64, body: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Flushes what a crash has left.
+/// Flushes what a crash has left. If a row cannot be read, nothing is changed: its events were acknowledged.
 fn recover(connection: &Connection) -> SqliteResult<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let mut statement = connection.prepare("SELECT id, checksum, body FROM pending_commits ORDER BY id")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let mut body = Bytes::from(row.get::<_, Vec<u8>>(2)?);
-        if row.get::<_, i64>(1)? != i64::from(checksum(row.get(0)?, &body)) {
-            return Err(damaged("pending commits: wrong checksum"));
-        }
-        while body.has_remaining() {
-            match take(&mut body, 1)?[0] {
-                RECORDS => {
-                    let thread = take(&mut body, 8)?.get_i64_le();
-                    recover_records(connection, thread, take_long(&mut body)?)?;
-                }
-                RUN => {
-                    let mut fixed = take(&mut body, 24)?;
-                    let (run, last_seq, deadline) =
-                        (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
-                    let mut known = RunProgress::decode(&take_long(&mut body)?)?;
-                    known.summary.message = message_of(connection, run)?;
-                    let head = serde_json::to_string(&known)?;
-                    let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
-                    let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
-                               WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
-                    let values = params![run, head, last_seq, deadline];
-                    if connection.prepare_cached(sql)?.execute(values)? > 0 {
-                        save_interactions(connection, run, &known)?;
-                    }
-                }
-                PRODUCER => {
-                    let mut fixed = take(&mut body, 32)?;
-                    let (run, last_seq) = (fixed.get_i64_le(), fixed.get_i64_le());
-                    let (epoch, next) = (fixed.get_i64_le(), fixed.get_i64_le());
-                    let name = text(take_long(&mut body)?)?;
-                    let state = text(take_long(&mut body)?)?;
-                    if state.is_empty() {
-                        let sql = "UPDATE producer SET epoch = ?3, next = ?4 \
-                                   WHERE scope = 'run' AND owner = ?1 AND name = ?2 AND ?3 >= epoch AND ?4 >= next \
-                                   AND EXISTS (SELECT 1 FROM run \
-                                   WHERE id = ?1 AND last_seq <= ?5 AND head IS NOT NULL)";
-                        let values = params![run, name, epoch, next, last_seq];
-                        connection.prepare_cached(sql)?.execute(values)?;
-                        continue;
-                    }
-                    let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
-                               SELECT 'run', id, ?2, ?3, ?4, ?5 FROM run \
-                               WHERE id = ?1 AND last_seq <= ?6 AND head IS NOT NULL \
-                               ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, \
-                               decoder = excluded.decoder \
-                               WHERE excluded.epoch >= epoch AND excluded.next >= next";
-                    connection
-                        .prepare_cached(sql)?
-                        .execute(params![run, name, epoch, next, state, last_seq])?;
-                }
-                _ => return Err(damaged("pending commits: unknown kind of entry")),
-            }
-        }
+        let (id, stored): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let body = Bytes::from(row.get::<_, Vec<u8>>(2)?);
+        let recovered = match stored == i64::from(checksum(id, &body)) {
+            true => recover_row(connection, body),
+            false => Err(damaged("wrong checksum")),
+        };
+        recovered.map_err(|failure| match failure {
+            SqliteError::Damaged(why) => SqliteError::Damaged(refusal_of_row(id, &why)),
+            failure => failure,
+        })?;
     }
     drop(rows);
     drop(statement);
@@ -303,9 +260,70 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
     Ok(())
 }
 
-/// Returns the user message from the row of a run.
+/// Tells what a row is that cannot be read, and what helps.
+fn refusal_of_row(id: i64, why: &str) -> String {
+    format!(
+        "row {id} of its table `pending_commits` is damaged ({why}); the row has acknowledged events that are stored \
+         nowhere else, so the store is not opened without it, and was left as it is. Restore an earlier copy of the file \
+         with its `-wal` file, or import an export (`runwire import`) into a new store"
+    )
+}
+
+/// Flushes the entries of a row.
+fn recover_row(connection: &Connection, mut body: Bytes) -> SqliteResult<()> {
+    while body.has_remaining() {
+        match take(&mut body, 1)?[0] {
+            RECORDS => {
+                let thread = take(&mut body, 8)?.get_i64_le();
+                recover_records(connection, thread, take_long(&mut body)?)?;
+            }
+            RUN => {
+                let mut fixed = take(&mut body, 24)?;
+                let (run, last_seq, deadline) = (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
+                let mut known = RunProgress::decode(&take_long(&mut body)?)?;
+                known.summary.message = message_of(connection, run)?;
+                let head = serde_json::to_string(&known)?;
+                let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
+                let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
+                           WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
+                let values = params![run, head, last_seq, deadline];
+                if connection.prepare_cached(sql)?.execute(values)? > 0 {
+                    save_interactions(connection, run, &known)?;
+                }
+            }
+            PRODUCER => {
+                let mut fixed = take(&mut body, 32)?;
+                let (run, last_seq) = (fixed.get_i64_le(), fixed.get_i64_le());
+                let (epoch, next) = (fixed.get_i64_le(), fixed.get_i64_le());
+                let name = text(take_long(&mut body)?)?;
+                let state = text(take_long(&mut body)?)?;
+                if state.is_empty() {
+                    let sql = "UPDATE producer SET epoch = ?3, next = ?4 \
+                               WHERE scope = 'run' AND owner = ?1 AND name = ?2 AND ?3 >= epoch AND ?4 >= next \
+                               AND EXISTS (SELECT 1 FROM run \
+                               WHERE id = ?1 AND last_seq <= ?5 AND head IS NOT NULL)";
+                    let values = params![run, name, epoch, next, last_seq];
+                    connection.prepare_cached(sql)?.execute(values)?;
+                    continue;
+                }
+                let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
+                           SELECT 'run', id, ?2, ?3, ?4, ?5 FROM run \
+                           WHERE id = ?1 AND last_seq <= ?6 AND head IS NOT NULL \
+                           ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, \
+                           decoder = excluded.decoder \
+                           WHERE excluded.epoch >= epoch AND excluded.next >= next";
+                connection.prepare_cached(sql)?.execute(params![run, name, epoch, next, state, last_seq])?;
+            }
+            _ => return Err(damaged("unknown kind of entry")),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the user message from the row of a run, if that can be read.
 fn message_of(connection: &Connection, run: i64) -> SqliteResult<Option<String>> {
-    let sql = "SELECT head ->> '$.summary.message' FROM run WHERE id = ?1";
+    let sql =
+        "SELECT CASE WHEN json_valid(head) THEN head ->> '$.summary.message' END FROM run WHERE id = ?1";
     Ok(connection.prepare_cached(sql)?.query_row([run], |row| row.get(0)).optional()?.flatten())
 }
 
@@ -316,24 +334,27 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
     let flushed =
         connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
     let Some(flushed) = flushed else { return Ok(()) };
-    let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
+    let (mut last, mut fresh) = (flushed, Vec::new());
     let mut encoder = RecordEncoder::default();
     let mut records = RecordDecoder::new(body);
-    while let Some(read) = records.next(flushed).map_err(|_| damaged("pending commits: damaged record"))? {
-        let seq = read.record.seq;
-        first.get_or_insert(seq);
-        last = seq;
+    while let Some(read) = records.next(flushed).map_err(|_| damaged("damaged record"))? {
+        if read.record.seq != last + 1 {
+            return Err(damaged("records before it are missing"));
+        }
+        last = read.record.seq;
         let run = read.run;
         let stored = StoredRecord { run: "".into(), record: read.record, name: read.name, frame: read.frame };
         encoder.encode(&mut fresh, run, &stored);
     }
-    let Some(first) = first else { return Ok(()) };
-    save_chunk(connection, thread, first, last, &fresh)
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    save_chunk(connection, thread, flushed + 1, last, &fresh)
 }
 
 fn take(body: &mut Bytes, count: usize) -> SqliteResult<Bytes> {
     if body.len() < count {
-        return Err(damaged("pending commits: truncated row"));
+        return Err(damaged("truncated row"));
     }
     Ok(body.split_to(count))
 }
@@ -344,7 +365,7 @@ fn take_long(body: &mut Bytes) -> SqliteResult<Bytes> {
 }
 
 fn text(bytes: Bytes) -> SqliteResult<String> {
-    String::from_utf8(bytes.into()).map_err(|_| damaged("pending commits: invalid UTF-8"))
+    String::from_utf8(bytes.into()).map_err(|_| damaged("invalid UTF-8"))
 }
 
 fn damaged(what: &str) -> SqliteError {

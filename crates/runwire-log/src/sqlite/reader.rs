@@ -15,21 +15,21 @@ use super::unflushed::{Unflushed, UnflushedPart, UnflushedParts, UnflushedProduc
 use crate::error::LogError;
 use crate::info::{RunInfo, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
-use crate::query::{ProducerScope, ReadStore, ThreadRow};
+use crate::query::{ProducerScope, ReadRecords, ReadRows, ThreadRow};
 use crate::record::{RecordDecoder, RecordRows, StoredRecord, Wanted, visit_chunk};
 use crate::sql;
 use crate::store::ReadScope;
 use crate::txn::{ProducerHead, RunHead, RunProgress};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// A read connection, with a cache of the names of runs.
 pub(crate) struct SqliteReader {
     pub(super) connection: Connection,
     pub(super) names: HashMap<u64, Arc<str>>,
-    pub(super) unreadable: Arc<UnreadableRuns>,
+    pub(super) unreadable: Arc<UnreadableRows>,
     unflushed: Arc<Unflushed>,
     /// What is pending of the threads that are read.
-    parts: UnflushedParts,
+    parts: Arc<UnflushedParts>,
 }
 
 /// Maximum number of cached names.
@@ -39,7 +39,7 @@ impl SqliteReader {
     /// Opens a connection that only reads.
     pub(super) fn open(
         path: &Path,
-        unreadable: Arc<UnreadableRuns>,
+        unreadable: Arc<UnreadableRows>,
         unflushed: Arc<Unflushed>,
     ) -> SqliteResult<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -47,7 +47,7 @@ impl SqliteReader {
         connection.busy_timeout(Duration::from_secs(5))?;
         connection.pragma_update(None, "cache_size", -4096)?;
         connection.set_prepared_statement_cache_capacity(64);
-        let (names, parts) = (HashMap::new(), UnflushedParts::new());
+        let (names, parts) = (HashMap::new(), Arc::default());
         Ok(Self { connection, names, unreadable, unflushed, parts })
     }
 
@@ -61,13 +61,13 @@ impl SqliteReader {
         self.parts = self.pending(scope)?;
         self.connection.prepare_cached("BEGIN")?.execute([])?;
         let result = read(self);
-        self.parts.clear();
+        self.parts = Arc::default();
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         result
     }
 
     /// Returns what is pending of a scope. The number of a thread never changes.
-    fn pending(&self, scope: &ReadScope) -> SqliteResult<UnflushedParts> {
+    fn pending(&self, scope: &ReadScope) -> SqliteResult<Arc<UnflushedParts>> {
         let (sql, tenant, name) = match scope {
             ReadScope::Thread(key) => {
                 ("SELECT id FROM thread WHERE tenant = ?1 AND name = ?2", &key.tenant, &key.id)
@@ -76,11 +76,11 @@ impl SqliteReader {
                 ("SELECT thread FROM run WHERE tenant = ?1 AND name = ?2", &key.tenant, &key.id)
             }
             ReadScope::Everything => return Ok(self.unflushed.all()),
-            ReadScope::Tables => return Ok(UnflushedParts::new()),
+            ReadScope::Tables => return Ok(Arc::default()),
         };
         let mut statement = self.connection.prepare_cached(sql)?;
         let thread = statement.query_row(params![&**tenant, &**name], |row| row.get(0)).optional()?;
-        Ok(thread.map(|thread| self.unflushed.of(thread)).unwrap_or_default())
+        Ok(thread.map(|thread| Arc::new(self.unflushed.of(thread))).unwrap_or_default())
     }
 
     /// Returns the last `seq` that is pending of a thread.
@@ -96,21 +96,57 @@ impl SqliteReader {
 
     /// Returns the first user message of a thread.
     pub(super) fn title_of(&self, thread: i64) -> Result<Option<String>, LogError> {
-        let sql = "SELECT head ->> '$.summary.message' FROM run \
+        let sql = "SELECT CASE WHEN json_valid(head) THEN head ->> '$.summary.message' END FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([thread], |row| row.get(0)).optional()?.flatten())
     }
 }
 
-impl ReadStore for SqliteReader {
+impl ReadRecords for SqliteReader {
+    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
+        let sql = "SELECT name, first_seq, last_seq, status, id FROM run \
+                   WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([thread], |row| {
+            let status: String = row.get(3)?;
+            let open = matches!(status.as_str(), "pending" | "running" | "suspended");
+            let last_seq = row.get(2)?;
+            let progress = self.pending_progress(thread, row.get(4)?, last_seq);
+            let last_seq = progress.map_or(last_seq, |progress| progress.last_seq);
+            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq, open })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn visit(
+        &mut self,
+        thread: i64,
+        after: u64,
+        wanted: Wanted<'_>,
+        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let Self { connection, names, parts, .. } = self;
+        let part = parts.get(&thread).map(|part| &**part);
+        visit(connection, names, part, (thread, after), wanted, show)?;
+        Ok(())
+    }
+
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
+        let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = ?1";
+        let last: u64 = self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
+        Ok(last.max(self.pending_head(thread)))
+    }
+}
+
+impl ReadRows for SqliteReader {
     type Sql = Connection;
 
     fn sql(&self) -> &Connection {
         &self.connection
     }
 
-    fn unreadable(&self) -> &UnreadableRuns {
+    fn unreadable(&self) -> &UnreadableRows {
         &self.unreadable
     }
 
@@ -188,40 +224,6 @@ impl ReadStore for SqliteReader {
             Some((run, true)) => Err(LogError::ThreadDeleted(run.thread_id)),
             Some((run, false)) => Ok(run),
         }
-    }
-
-    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
-        let sql = "SELECT name, first_seq, last_seq, status, id FROM run \
-                   WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map([thread], |row| {
-            let status: String = row.get(3)?;
-            let open = matches!(status.as_str(), "pending" | "running" | "suspended");
-            let last_seq = row.get(2)?;
-            let progress = self.pending_progress(thread, row.get(4)?, last_seq);
-            let last_seq = progress.map_or(last_seq, |progress| progress.last_seq);
-            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq, open })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn visit(
-        &mut self,
-        thread: i64,
-        after: u64,
-        wanted: Wanted<'_>,
-        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
-        let Self { connection, names, parts, .. } = self;
-        let part = parts.get(&thread).map(|part| &**part);
-        visit(connection, names, part, (thread, after), wanted, show)?;
-        Ok(())
-    }
-
-    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
-        let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = ?1";
-        let last: u64 = self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
-        Ok(last.max(self.pending_head(thread)))
     }
 
     fn producers_of(

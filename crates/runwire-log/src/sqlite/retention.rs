@@ -27,6 +27,8 @@ impl SqliteWriter {
         Ok(())
     }
 
+    /// Removes planned runs, and returns their number. Their heads are not needed, so one that cannot be read is removed
+    /// like any other. If the thread cannot be read, nothing has changed.
     pub(super) fn trim(&mut self, trim: &TrimCommand) -> SqliteResult<usize> {
         let Txn { heads, store, .. } = &mut self.txn;
         let TrimCommand { thread_trim, base } = trim;
@@ -46,11 +48,14 @@ impl SqliteWriter {
         }
         for name in &thread_trim.runs {
             let run = RunKey::new(thread_trim.key.tenant.clone(), name.as_str());
-            if let Some(mut run) = heads.take_run(store, &run)? {
+            let connection = store.connection.begin()?;
+            let sql = "UPDATE run SET trimmed = 1 WHERE tenant = ?1 AND name = ?2";
+            connection.prepare_cached(sql)?.execute(params![&*run.tenant, &*run.id])?;
+            let sql =
+                "DELETE FROM checkpoint WHERE run = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2)";
+            connection.prepare_cached(sql)?.execute(params![&*run.tenant, &*run.id])?;
+            if let Some(run) = heads.cached_run_mut(&run) {
                 run.trimmed = true;
-                store.connection.begin()?.execute("UPDATE run SET trimmed = 1 WHERE id = ?1", [run.id])?;
-                store.connection.begin()?.execute("DELETE FROM checkpoint WHERE run = ?1", [run.id])?;
-                heads.put_run(run);
             }
         }
         self.purging = true;

@@ -150,6 +150,7 @@ pub(super) fn load_thread(
             parallel: row.get(3)?,
             created_at: Timestamp(row.get(4)?),
             seq: row.get(5)?,
+            stored_seq: 0,
             at: Timestamp(row.get(6)?),
             deleted: row.get::<_, Option<u64>>(7)?.is_some(),
             oldest: row.get(8)?,
@@ -167,6 +168,7 @@ pub(super) fn load_thread(
     if let Some((seq, at)) = last_record(connection, thread.id)? {
         (thread.seq, thread.at) = (seq, at);
     }
+    thread.stored_seq = thread.seq;
     let sql = "SELECT id FROM run INDEXED BY run_open \
                WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
     let mut open = connection.prepare_cached(sql)?;

@@ -19,14 +19,14 @@ use crate::key::{RunKey, ThreadKey};
 use crate::record::{StoredRecord, Wanted};
 use crate::sql::to_i64;
 use crate::txn::{BaseState, RunHead, ThreadHead, TxnStore};
-use crate::unreadable_runs::UnreadableRuns;
+use crate::unreadable_rows::UnreadableRows;
 
 /// The store of the writer.
 pub(super) struct SqliteTxnStore {
     pub(super) connection: ConnectionSlot,
     pub(super) pending_commits: PendingCommits,
     pub(super) leases: Leases,
-    unreadable: Arc<UnreadableRuns>,
+    unreadable: Arc<UnreadableRows>,
     /// Cached names of runs.
     names: RefCell<HashMap<u64, Arc<str>>>,
     next_thread: i64,
@@ -38,7 +38,7 @@ impl SqliteTxnStore {
     pub(super) fn open(
         connection: Connection,
         options: &SqliteOptions,
-        unreadable: Arc<UnreadableRuns>,
+        unreadable: Arc<UnreadableRows>,
     ) -> SqliteResult<Self> {
         let pending_commits = PendingCommits::open(&connection)?;
         let last = |table: &str| {
@@ -46,7 +46,7 @@ impl SqliteTxnStore {
             connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
         };
         let (next_thread, next_run) = (last("thread")? + 1, last("run")? + 1);
-        let leases = Leases::open(&connection, options)?;
+        let leases = Leases::open(&connection, options, &unreadable)?;
         let (connection, names) = (ConnectionSlot::new(connection), RefCell::default());
         Ok(Self { connection, pending_commits, leases, unreadable, names, next_thread, next_run })
     }
@@ -129,16 +129,17 @@ impl TxnStore for SqliteTxnStore {
     }
 
     fn expired_leases(&self, now: Timestamp) -> SqliteResult<Vec<i64>> {
-        let (due, skipped) = (self.leases.due(now), self.unreadable.ids());
-        let mut readable = Vec::with_capacity(due.len());
-        for run in due.into_iter().filter(|run| !skipped.contains(run)) {
-            match self.run_by_id(run) {
-                Ok(_) => readable.push(run),
-                Err(failure) if failure.is_damage() => self.unreadable.insert(run, &failure),
-                Err(failure) => return Err(failure),
-            }
+        let (mut due, skipped) = (self.leases.due(now), self.unreadable.runs());
+        due.retain(|run| !skipped.contains(run));
+        Ok(due)
+    }
+
+    fn skip_unreadable(&self, run: i64, failure: &SqliteError) -> bool {
+        let is_damage = failure.is_damage();
+        if is_damage {
+            self.unreadable.insert_run(run, failure);
         }
-        Ok(readable)
+        is_damage
     }
 
     fn new_thread_id(&mut self) -> SqliteResult<i64> {

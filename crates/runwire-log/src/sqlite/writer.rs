@@ -8,25 +8,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::SqliteOptions;
 use super::connection_slot::{Commit, Committer, Release};
-use super::error::SqliteResult;
+use super::error::{SqliteError, SqliteResult};
+use super::message_queue::{Idle, MessageQueue};
 use super::open::StoreLock;
 use super::pending_commits::UnflushedThread;
 use super::rows::{save_chunk, save_run, save_thread};
 use super::txn_store::SqliteTxnStore;
 use super::wal_checkpointer::WalCheckpointer;
 use crate::error::LogError;
-use crate::key::RunKey;
+use crate::limits;
 use crate::outbox::{DeliveryOutcome, Subscriber};
 use crate::record::{RecordEncoder, StoredRecord};
 use crate::sql::{self, to_i64};
 use crate::store::TrimCommand;
 use crate::txn::{CommandReply, LogCommand, Txn};
-use crate::unreadable_runs::UnreadableRuns;
-use crate::{ReadFormat, limits};
+use crate::unreadable_rows::UnreadableRows;
+use crate::waiting_checkpoints::{Checkpoint, WaitingCheckpoints};
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
@@ -36,15 +37,12 @@ pub(super) enum SqliteWriterMessage {
     Command(LogCommand, OwnedSemaphorePermit),
     /// Appends that were submitted together, and their share of the queue's bytes until they are answered.
     Appends(Vec<LogCommand>, OwnedSemaphorePermit),
-    Trim(TrimCommand, Reply<usize>),
+    /// Runs to remove, and the share of the queue's bytes of what replaces them.
+    Trim(TrimCommand, OwnedSemaphorePermit, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     MarkDelivered(u64, DeliveryOutcome, Reply<()>),
-    Checkpoint {
-        run: RunKey,
-        form: ReadFormat,
-        seq: u64,
-        state: String,
-    },
+    /// A checkpoint waits to be stored.
+    CheckpointWaits,
     Ping(Reply<()>),
     Close,
 }
@@ -58,26 +56,19 @@ impl SqliteWriterMessage {
         }
     }
 
-    /// Returns the bytes of its frames.
+    /// Returns the bytes of its frames, or of what it stores instead.
     fn bytes(&self) -> usize {
         match self {
             Self::Command(command, _) => command.bytes(),
             Self::Appends(commands, _) => commands.iter().map(LogCommand::bytes).sum(),
+            Self::Trim(trim, ..) => trim.bytes(),
             _ => 0,
         }
     }
 }
 
-/// The queue of the writer. Dropping it drops what is sent at the same moment, too, so that every waiting caller gets
-/// an error.
-pub(super) struct WriterQueue(pub(super) mpsc::Receiver<SqliteWriterMessage>);
-
-impl Drop for WriterQueue {
-    fn drop(&mut self) {
-        self.0.close();
-        while self.0.blocking_recv().is_some() {}
-    }
-}
+/// The queue of the writer.
+pub(super) type WriterQueue = MessageQueue<SqliteWriterMessage>;
 
 pub(super) struct SqliteWriter {
     pub(super) txn: Txn<SqliteTxnStore>,
@@ -89,6 +80,10 @@ pub(super) struct SqliteWriter {
     /// Whether this commit adds outbox messages.
     pub(super) outbox_changed: bool,
     commits: u64,
+    /// Checkpoints of readers.
+    checkpoints: Arc<WaitingCheckpoints>,
+    /// Rows that the connection had changed at the last commit.
+    committed_changes: u64,
     encoder: RecordEncoder,
     replies: Vec<CommandReply>,
     /// The queue's bytes that this commit gives back.
@@ -117,7 +112,8 @@ impl SqliteWriter {
         connection: Connection,
         lock: StoreLock,
         options: SqliteOptions,
-        unreadable: Arc<UnreadableRuns>,
+        unreadable: Arc<UnreadableRows>,
+        checkpoints: Arc<WaitingCheckpoints>,
     ) -> SqliteResult<Self> {
         let store = SqliteTxnStore::open(connection, &options, unreadable)?;
         let mut writer = Self {
@@ -128,6 +124,8 @@ impl SqliteWriter {
             purging: false,
             outbox_changed: false,
             commits: 0,
+            checkpoints,
+            committed_changes: 0,
             encoder: RecordEncoder::default(),
             replies: Vec::new(),
             queue_bytes: Vec::new(),
@@ -148,7 +146,7 @@ impl SqliteWriter {
         let committing =
             std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&receiver));
         let ended = match &committing {
-            Ok(_) => self.commit_batches(&mut requests.0, &commits),
+            Ok(_) => self.commit_batches(&mut requests, &commits),
             Err(error) => Err(std::io::Error::new(error.kind(), error.to_string()).into()),
         };
         if let Err(error) = ended {
@@ -171,18 +169,18 @@ impl SqliteWriter {
     /// about half way, so that most commands are executed when the commit is done.
     fn commit_batches(
         &mut self,
-        requests: &mut mpsc::Receiver<SqliteWriterMessage>,
+        requests: &mut WriterQueue,
         commits: &std::sync::mpsc::Sender<Commit>,
     ) -> SqliteResult<()> {
         loop {
-            let mut closing = false;
+            let (mut closing, mut idle) = (false, false);
             let (mut count, mut bytes) = (0, 0);
             loop {
                 if count >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES {
                     break;
                 }
                 let has_work = count > 0 || self.purging;
-                let next = match requests.try_recv() {
+                let next = match requests.0.try_recv() {
                     Ok(message) => Some(message),
                     Err(_) if self.txn.store.connection.is_with_committer() => {
                         self.txn.store.connection.wait_a_while();
@@ -190,7 +188,14 @@ impl SqliteWriter {
                         continue;
                     }
                     Err(_) if has_work => None,
-                    Err(_) => requests.blocking_recv(),
+                    Err(_) if self.checkpoints.is_empty() => requests.0.blocking_recv(),
+                    Err(_) => match requests.receive_within(self.options.checkpoint_idle) {
+                        Ok(message) => message,
+                        Err(Idle) => {
+                            idle = true;
+                            None
+                        }
+                    },
                 };
                 let Some(message) = next else { break };
                 if count == 0 {
@@ -201,6 +206,8 @@ impl SqliteWriter {
                         closing = true;
                         break;
                     }
+                    // Seen when there is nothing to do.
+                    SqliteWriterMessage::CheckpointWaits => {}
                     message => {
                         bytes += message.bytes();
                         count += message.commands();
@@ -208,7 +215,7 @@ impl SqliteWriter {
                     }
                 }
             }
-            let over = closing || (count == 0 && !self.purging);
+            let over = closing || (count == 0 && !self.purging && !idle);
             self.flush_all |= closing;
             self.write_batch()?;
             self.commits += 1;
@@ -217,6 +224,7 @@ impl SqliteWriter {
                 self.purge()?;
             }
             self.txn.store.connection.check()?;
+            self.save_checkpoints(idle)?;
             self.submit_commit(commits)?;
             self.txn.heads.shrink();
             if over {
@@ -229,6 +237,21 @@ impl SqliteWriter {
                 return Ok(());
             }
         }
+    }
+
+    /// Stores waiting checkpoints with a commit that writes anyway, or by themselves while there is nothing else to do.
+    fn save_checkpoints(&mut self, idle: bool) -> SqliteResult<()> {
+        let connection = self.txn.store.connection.begin()?;
+        if idle || connection.total_changes() != self.committed_changes {
+            for Checkpoint { run, form, seq, state } in self.checkpoints.take() {
+                let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
+                           SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
+                let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
+                connection.prepare_cached(sql)?.execute(values)?;
+            }
+        }
+        self.committed_changes = connection.total_changes();
+        Ok(())
     }
 
     /// Hands the batch to the committer, with what is released after the commit.
@@ -265,27 +288,22 @@ impl SqliteWriter {
                 }
                 self.queue_bytes.push(queue_bytes);
             }
-            SqliteWriterMessage::Trim(trim, reply) => {
-                let result = self.trim(&trim)?;
-                self.reply(reply, Ok(result));
+            SqliteWriterMessage::Trim(trim, queue_bytes, reply) => {
+                let result = self.trim(&trim);
+                self.reply(reply, result)?;
+                self.queue_bytes.push(queue_bytes);
             }
             SqliteWriterMessage::Subscribe(subscribers, reply) => {
-                self.subscribe(subscribers)?;
-                self.reply(reply, Ok(()));
+                let result = self.subscribe(subscribers);
+                self.reply(reply, result)?;
             }
             SqliteWriterMessage::MarkDelivered(message, outcome, reply) => {
                 let connection = self.txn.store.connection.begin()?;
-                sql::mark_delivered(connection, message, outcome, self.txn.now)?;
-                self.reply(reply, Ok(()));
+                let result = sql::mark_delivered(connection, message, outcome, self.txn.now);
+                self.reply(reply, result)?;
             }
-            SqliteWriterMessage::Checkpoint { run, form, seq, state } => {
-                let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
-                           SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
-                let values = params![&*run.tenant, &*run.id, form.name(), to_i64(seq), state];
-                self.txn.store.connection.begin()?.prepare_cached(sql)?.execute(values)?;
-            }
-            SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(())),
-            SqliteWriterMessage::Close => {}
+            SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(()))?,
+            SqliteWriterMessage::CheckpointWaits | SqliteWriterMessage::Close => {}
         }
         Ok(())
     }
@@ -297,8 +315,7 @@ impl SqliteWriter {
             Ok(()) => command.into_reply(),
             // It has changed nothing, so the damage need not end the process.
             Err(failure) if failure.is_damage() && self.txn.mark() == mark => {
-                tracing::error!(%failure, "a command needs data that cannot be read");
-                let refusal = LogError::Damaged(format!("{failure}; nothing was written"));
+                let refusal = refusal_of(&failure);
                 CommandReply::Caller(Box::new(move || command.refuse(refusal)))
             }
             Err(failure) => return Err(failure),
@@ -307,9 +324,15 @@ impl SqliteWriter {
         Ok(())
     }
 
-    fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: Result<T, LogError>) {
+    /// Replies after the commit. Damage is found before anything changes, so it need not end the process.
+    fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: SqliteResult<T>) -> SqliteResult<()> {
+        let result = match result {
+            Err(failure) if failure.is_damage() => Err(refusal_of(&failure)),
+            result => Ok(result?),
+        };
         // The caller may be gone.
         self.replies.push(CommandReply::Caller(Box::new(move || drop(reply.send(result)))));
+        Ok(())
     }
 
     /// Writes the batch: what changes with every record into `pending_commits`, and new rows and changes of status
@@ -397,7 +420,8 @@ impl SqliteWriter {
     }
 
     fn flush_thread(&mut self, thread: i64) -> SqliteResult<()> {
-        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        let Txn { heads, store, .. } = &mut self.txn;
+        let SqliteTxnStore { connection, pending_commits, .. } = store;
         let Some(UnflushedThread { records, body, ends, runs, .. }) = pending_commits.remove(thread) else {
             return Ok(());
         };
@@ -406,17 +430,26 @@ impl SqliteWriter {
             if end - from >= CHUNK_BYTES || at + 1 == ends.len() {
                 let (first_seq, last_seq) = (records[first].1.record.seq, records[at].1.record.seq);
                 assert!(last_seq - first_seq == (at - first) as u64, "`seq` is contiguous in a thread");
+                if let Some(thread) = heads.thread_mut(thread) {
+                    thread.store_records(first_seq, last_seq);
+                }
                 save_chunk(connection.begin()?, thread, first_seq, last_seq, &body[from..*end])?;
                 (first, from) = (at + 1, *end);
             }
         }
         for run in runs {
-            if let Some(run) = self.txn.heads.run_mut(run) {
+            if let Some(run) = heads.run_mut(run) {
                 save_run(connection.begin()?, run)?;
             }
         }
         Ok(())
     }
+}
+
+/// Reports that stored data cannot be read, and refuses what needs it.
+fn refusal_of(failure: &SqliteError) -> LogError {
+    tracing::error!(%failure, "a command needs data that cannot be read");
+    LogError::Damaged(format!("{failure}; nothing was written"))
 }
 
 fn stored(records: Vec<(i64, Arc<StoredRecord>)>) -> Vec<Arc<StoredRecord>> {

@@ -344,21 +344,20 @@ impl<S: TxnStore> Txn<S> {
         run: &mut RunHead,
         stored: Arc<StoredRecord>,
     ) {
-        let at = stored.record.at;
-        (thread.seq, thread.at) = (stored.record.seq, at);
+        let Record { seq, at, .. } = stored.record;
         for entry in &stored.record.entries {
-            run.head.summary.absorb(&entry.event, stored.record.seq, at);
+            run.head.summary.absorb(&entry.event, seq, at);
             if let (None, Body::RunStarted(started)) = (&run.agent, &entry.event.body) {
                 run.agent.clone_from(&started.agent);
             }
         }
         run.head.summary.records += 1;
         if run.first_seq.is_none() {
-            run.first_seq = Some(thread.seq);
+            run.first_seq = Some(seq);
             run.started_at = Some(at);
             thread.latest = Some(run.id);
         }
-        run.last_seq = thread.seq;
+        run.last_seq = seq;
         (run.dirty, run.snapshot_dirty) = (true, true);
         let status = run.head.state.status;
         run.deadline = (status == Status::Suspended).then(|| interaction_deadline(run, at));

@@ -54,16 +54,16 @@ pub(crate) struct NewOutboxMessage {
 }
 
 impl CommitBatch {
-    /// Adds a record.
-    pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<StoredRecord>) {
+    /// Adds a record, the next one of its thread.
+    pub(super) fn push(&mut self, thread: &mut ThreadHead, run: i64, stored: Arc<StoredRecord>) {
+        let Record { seq, at, .. } = stored.record;
+        assert!(seq == thread.seq + 1, "`seq` is contiguous in a thread");
+        assert!(at >= thread.at, "the time of a thread never goes backwards");
+        (thread.seq, thread.at) = (seq, at);
         let begin =
             || ThreadRecords { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
         self.changes += 1;
-        let records = &mut self.records.entry(thread.id).or_insert_with(begin).records;
-        let follows = |(_, last): &(i64, Arc<StoredRecord>)| last.record.seq + 1 == stored.record.seq;
-        assert!(records.last().is_none_or(follows), "`seq` is contiguous in a thread");
-        assert!(stored.record.seq == thread.seq, "a record is the head of its thread");
-        records.push((run, stored));
+        self.records.entry(thread.id).or_insert_with(begin).records.push((run, stored));
     }
 
     /// Lists the new records of a thread.
@@ -98,8 +98,8 @@ impl<S: TxnStore> Txn<S> {
 mod tests {
     use super::*;
 
-    fn record(seq: u64) -> Arc<StoredRecord> {
-        let record = Record { seq, at: Timestamp(1), source_time: None, dialect: None, entries: Vec::new() };
+    fn record(seq: u64, at: u64) -> Arc<StoredRecord> {
+        let record = Record { seq, at: Timestamp(at), source_time: None, dialect: None, entries: Vec::new() };
         Arc::new(StoredRecord { run: "run".into(), record, name: None, frame: None })
     }
 
@@ -109,8 +109,29 @@ mod tests {
         let mut batch = CommitBatch::default();
         let mut thread = ThreadHead::new(1, ThreadKey::new("tenant", "thread"), false, Timestamp(1));
         for seq in [1, 3] {
-            thread.seq = seq;
-            batch.push(&thread, 1, record(seq));
+            batch.push(&mut thread, 1, record(seq, 1));
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "the time of a thread never goes backwards")]
+    fn a_record_from_before_the_last_one_is_not_written() {
+        let mut batch = CommitBatch::default();
+        let mut thread = ThreadHead::new(1, ThreadKey::new("tenant", "thread"), false, Timestamp(1));
+        for (seq, at) in [(1, 7), (2, 7), (3, 6)] {
+            batch.push(&mut thread, 1, record(seq, at));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "stored records are contiguous in a thread")]
+    fn records_are_not_written_behind_others_than_those_before_them() {
+        let mut batch = CommitBatch::default();
+        let mut thread = ThreadHead::new(1, ThreadKey::new("tenant", "thread"), false, Timestamp(1));
+        for seq in 1..=4 {
+            batch.push(&mut thread, 1, record(seq, 1));
+        }
+        thread.store_records(1, 2);
+        thread.store_records(4, 4);
     }
 }

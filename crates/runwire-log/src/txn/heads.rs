@@ -28,6 +28,8 @@ pub(crate) struct ThreadHead {
     pub(crate) created_at: Timestamp,
     pub(crate) seq: u64,
     pub(crate) at: Timestamp,
+    /// The last `seq` that the store has in rows of records, or has removed.
+    pub(crate) stored_seq: u64,
     /// The first `seq` that is kept.
     pub(crate) oldest: u64,
     /// The state before its oldest record, for a new thread that was imported without its beginning.
@@ -222,6 +224,7 @@ impl ThreadHead {
             created_at,
             seq: 0,
             at: Timestamp(0),
+            stored_seq: 0,
             oldest: 1,
             imported_base: None,
             deleted: false,
@@ -233,6 +236,15 @@ impl ThreadHead {
             new: true,
             listed: false,
         }
+    }
+
+    /// Advances to records that are about to be written to a row of their own; they follow those that the store has.
+    pub(crate) fn store_records(&mut self, first: u64, last: u64) {
+        assert!(
+            first == self.stored_seq + 1 && (first..=self.seq).contains(&last),
+            "stored records are contiguous in a thread"
+        );
+        self.stored_seq = last;
     }
 }
 
@@ -475,6 +487,12 @@ impl Heads {
     /// Returns a loaded run.
     pub(crate) fn run_mut(&mut self, id: i64) -> Option<&mut RunHead> {
         self.runs.get_mut(&id).map(|run| &mut **run)
+    }
+
+    /// Returns a run if it is loaded.
+    pub(crate) fn cached_run_mut(&mut self, key: &RunKey) -> Option<&mut RunHead> {
+        let id = *self.run_ids.get(key)?;
+        self.run_mut(id)
     }
 
     /// Returns whether a run id is taken.

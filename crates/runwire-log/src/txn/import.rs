@@ -345,7 +345,7 @@ const READ_AHEAD: usize = 256;
 fn begin_trimmed(thread: &mut ThreadHead, facts: &TransferThread) {
     let state = facts.state.as_ref().map(|state| state.text().to_owned());
     let base = BaseState { messages: facts.messages.clone(), state, guard: facts.guard.clone() };
-    (thread.oldest, thread.seq) = (facts.oldest, facts.oldest - 1);
+    (thread.oldest, thread.seq, thread.stored_seq) = (facts.oldest, facts.oldest - 1, facts.oldest - 1);
     thread.at = facts.head_at.unwrap_or_default();
     thread.imported_base = Some(Box::new(ImportedBase { base, at: thread.at }));
 }

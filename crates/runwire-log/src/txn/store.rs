@@ -56,11 +56,12 @@ pub(crate) trait TxnStore {
         show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
     ) -> Result<u64, Self::Error>;
 
-    /// Lists the runs whose stored lease has expired.
+    /// Lists the runs whose stored lease has expired, without those that were marked as unreadable.
     fn expired_leases(&self, now: Timestamp) -> Result<Vec<i64>, Self::Error>;
 
-    /// Marks a run with an expired lease as unreadable; a store may skip it the next time.
-    fn skip_unreadable(&self, _run: i64, _error: &Self::Error) {}
+    /// Marks a run with an expired lease as unreadable, if the failure says so: it is not listed for a while. Returns
+    /// whether the transaction can go on without it.
+    fn skip_unreadable(&self, run: i64, failure: &Self::Error) -> bool;
 
     /// Returns a new number for a thread.
     fn new_thread_id(&mut self) -> Result<i64, Self::Error>;

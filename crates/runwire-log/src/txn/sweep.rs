@@ -10,37 +10,53 @@ use super::{StoreResult, Txn, TxnStore, was_accepted};
 use crate::info::InteractionInfo;
 
 impl<S: TxnStore> Txn<S> {
-    /// Closes the runs whose lease has expired, and returns their number.
+    /// Closes the runs whose lease has expired, and returns their number. One that cannot be read hinders no other.
     pub(crate) fn sweep(&mut self) -> StoreResult<S, usize> {
         let mut closed = 0;
         for id in self.store.expired_leases(self.now)? {
+            let mark = self.mark();
             match self.close_if_expired(id) {
                 Ok(is_closed) => closed += usize::from(is_closed),
-                Err(error) => {
-                    self.store.skip_unreadable(id, &error);
-                    return Err(error);
+                Err(failure) => {
+                    if !self.store.skip_unreadable(id, &failure) || self.mark() != mark {
+                        return Err(failure);
+                    }
                 }
             }
         }
         Ok(closed)
     }
 
-    /// Closes a run if its lease has expired; returns whether it is closed.
+    /// Closes a run if its lease has expired; returns whether it is closed. If it cannot be read, nothing has changed.
     fn close_if_expired(&mut self, id: i64) -> StoreResult<S, bool> {
         let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(false) };
         if !run.is_due(self.now) {
             self.heads.put_run(run);
             return Ok(false);
         }
-        let mut thread = self.thread_of(&run)?;
+        let mut thread = match self.thread_of(&run) {
+            Ok(thread) => thread,
+            Err(failure) => {
+                self.heads.put_run(run);
+                return Err(failure);
+            }
+        };
         let events = match run.lease {
             Lease::None | Lease::Active => vec![producer_lost(&run)],
             Lease::Stopping => vec![Event::new(RunCancelled::default())],
             Lease::AwaitingAnswer(_) => expiry_events(&run, self.now),
         };
-        // Only a closed run refuses, and it has no lease.
-        if !was_accepted(self.append_server_events(&mut thread, &mut run, events))? {
-            run.set_lease(Lease::None);
+        match was_accepted(self.append_server_events(&mut thread, &mut run, events)) {
+            Ok(true) => {}
+            // Only a closed run refuses, and it has no lease.
+            Ok(false) => run.set_lease(Lease::None),
+            Err(failure) => {
+                // What was looked up before the failure is not all that there is.
+                run.lookups.clear();
+                self.heads.put_thread(thread);
+                self.heads.put_run(run);
+                return Err(failure);
+            }
         }
         let is_closed = run.head.state.status.is_closed();
         self.put(thread, run);

@@ -2,7 +2,8 @@
 //!
 //! A writer commits commands in *groups*: all that have queued up. Any number of writers and nodes use one store. The
 //! row of a thread orders them: it is locked until the commit, and it has a *version*, which every commit that touches
-//! the thread, one of its runs or one of their producers replaces by a number that was never used before.
+//! the thread, one of its runs or one of their producers replaces by a random number (`version.rs`). Versions have no
+//! order: they are the same or not. Retention, which is no commit of a writer, replaces it, too (`retention.rs`).
 //!
 //! # States of a command
 //!
@@ -37,9 +38,11 @@
 //!
 //! # Invariants
 //!
-//! - `seq` is contiguous where records are added (`CommitBatch::push`) and encoded (`EncodedBatch::encode`). Asserted.
-//! - A commit changes only threads that it holds, and gives them a version that they have not had. Asserted in
-//!   [`PgWriter::finish`].
+//! - `seq` is contiguous where records are added (`CommitBatch::push`), encoded (`EncodedBatch::encode`), and put
+//!   behind those that the store has (`ThreadHead::store_records`). Asserted.
+//! - The time of a thread's records never goes backwards. Asserted where they are added.
+//! - A commit changes only threads that it holds, and gives them another version than they had. Asserted in
+//!   [`PgWriter::finish`]. That it is none of their earlier versions either is as certain as 62 random bits.
 //! - No statement runs outside of its transaction: each has the condition `in_transaction!` (`write_set/`), because it
 //!   is sent before the `BEGIN` is known to have succeeded.
 //! - Nothing is acknowledged before its commit: releasing a group takes a [`Committed`], which only an answered
@@ -51,6 +54,7 @@ mod locked;
 mod optimistic;
 mod outcome;
 mod queued_command;
+pub(super) mod version;
 mod write_set;
 
 use std::collections::{HashSet, VecDeque};
@@ -205,7 +209,7 @@ impl PgWriter {
         for thread in changed.iter().filter(|thread| !attempt.write_set.creates(**thread)) {
             let held = self.txn.store.locked.borrow().get(thread).copied();
             assert!(held.is_some(), "a commit changes only threads that it holds");
-            assert!(held != Some(version), "a version is never used again");
+            assert!(held != Some(version), "a commit gives its threads another version than they had");
         }
         let sent = SentAt::now();
         let store_time = match attempt.commit(&self.txn.store.connection) {

@@ -13,7 +13,7 @@ use runwire_model::Timestamp;
 use tokio_postgres::error::SqlState;
 
 use super::write_set::WriteSet;
-use super::{COMMIT_BACKOFF, Committed};
+use super::{COMMIT_BACKOFF, Committed, version};
 use crate::limits;
 use crate::postgres::connection::{Params, PgConnection};
 use crate::postgres::error::{PgError, PgResult};
@@ -128,7 +128,7 @@ impl CommitAttempt {
             _ if self.write_set.was_committed(connection)? => CommitOutcome::Committed(Committed(())),
             Some((thread, _)) => {
                 // A commit that is still in flight finds another version.
-                let version = fastrand::i64(1..i64::MAX / 2);
+                let version = version::draw();
                 connection.execute("UPDATE thread SET version = $2 WHERE id = $1", &[thread, &version])?;
                 CommitOutcome::Aborted
             }

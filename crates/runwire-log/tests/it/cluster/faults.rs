@@ -7,8 +7,8 @@ use runwire_engines::Postgres as Engine;
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::transfer::{ExportRequest, ImportProblem, TransferItem};
 use runwire_log::{
-    Append, FrameBatch, LogError, LogEvents, LogLookups, LogNode, LogRuns, LogUpkeep, NewRun, NewThread,
-    RunKey, Stamp, Target, ThreadKey, limits,
+    Append, FrameBatch, LogError, LogEvents, LogLookups, LogNode, LogOutbox, LogRuns, LogUpkeep, NewRun,
+    NewThread, OutboxKind, RetentionLimits, RunKey, Stamp, Subscriber, Target, ThreadKey, limits,
 };
 use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
@@ -168,6 +168,33 @@ async fn a_run_whose_records_cannot_be_read_leaves_the_others_their_end() {
     .await;
     assert_eq!(sql(&engine, "SELECT status FROM run WHERE name = 'bad'"), "running");
     assert_eq!(node.sweep().await, Ok(0), "it is passed over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retention_and_webhooks_pass_over_what_cannot_be_read() {
+    let engine = Engine::start().unwrap();
+    let node = node(&engine).await;
+    node.subscribe(vec![Subscriber { name: "hook".into(), kinds: OutboxKind::ALL.to_vec() }]).await.unwrap();
+    for id in ["bad", "good"] {
+        let mut frames = FrameBatch::default();
+        frames.push(1, None, br#"{"type":"run.started"}"#);
+        frames.push(2, None, br#"{"type":"run.completed"}"#);
+        node.append(Append { dialect: Some(Dialect::Runwire), frames, ..frame(id, "") }).await.unwrap();
+    }
+    sql(
+        &engine,
+        "UPDATE outbox SET event = 'no JSON' FROM run WHERE run.id = outbox.run AND run.name = 'bad'",
+    );
+    sql(&engine, "UPDATE chunk SET body = '\\x00' FROM run WHERE run.thread = chunk.thread AND name = 'bad'");
+    sql(&engine, "UPDATE run SET ended_at = ended_at - 7200000");
+    let messages = node.outbox("hook", 1).await.unwrap();
+    assert_eq!(messages.iter().map(|message| &*message.run.id).collect::<Vec<_>>(), ["good"]);
+    let old = RetentionLimits { age: Some(Duration::from_secs(3600)), ..RetentionLimits::default() };
+    assert_eq!(node.trim(old).await, Ok(1));
+    assert_eq!(node.trim(old).await, Ok(0));
+    assert_eq!(node.thread(&ThreadKey::new("tenant", "good")).await.unwrap().oldest, 3);
+    assert_eq!(node.thread(&ThreadKey::new("tenant", "bad")).await.unwrap().oldest, 1);
+    assert_eq!(node.stats().await.unwrap().unreadable, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,6 +18,7 @@ use std::collections::{HashMap, HashSet};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::version;
 use crate::postgres::connection::{Params, PgConnection};
 use crate::postgres::error::PgResult;
 use crate::postgres::rows::to_i64;
@@ -44,7 +45,7 @@ pub(super) struct WriteSet {
     deleted_at: i64,
     chunks: ChunkRows,
     outbox: OutboxRows,
-    /// The new version of its threads, never used before.
+    /// The new version of its threads, drawn for this commit alone.
     pub(super) version: i64,
 }
 
@@ -64,7 +65,7 @@ impl WriteSet {
         let mut set = Self {
             deleted: txn.batch.deleted.iter().map(|(id, _)| *id).collect(),
             deleted_at: to_i64(now),
-            version: fastrand::i64(1..i64::MAX / 2),
+            version: version::draw(),
             ..Self::default()
         };
         let mut snapshots = HashMap::new();
@@ -116,9 +117,13 @@ impl WriteSet {
             thread.forgotten.drain(..).for_each(|name| set.producers.forget(*id, name));
         }
         for (thread, pending) in &txn.batch.records {
-            if let Some(batch) = pending.encoded(*thread).filter(|_| !set.deleted.contains(thread)) {
-                set.chunks.add(batch);
+            let Some(batch) = pending.encoded(*thread).filter(|_| !set.deleted.contains(thread)) else {
+                continue;
+            };
+            if let Some(thread) = txn.heads.thread_mut(*thread) {
+                thread.store_records(batch.first, batch.last);
             }
+            set.chunks.add(batch);
         }
         for message in &txn.batch.outbox {
             set.outbox.add(message, now);
