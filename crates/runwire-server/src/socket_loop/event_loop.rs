@@ -40,6 +40,8 @@ pub(super) struct EventLoop {
     /// The feeds that have readers here, and where each is, by its address.
     pub(super) feeds: Slab<FeedReaders>,
     pub(super) feed_places: HashMap<usize, usize>,
+    /// Numbers the subscriptions to feeds.
+    pub(super) subscriptions: u32,
     /// Feeds whose readers are being written to.
     pub(super) passes: VecDeque<usize>,
     /// The appends of this turn.
@@ -70,6 +72,7 @@ impl EventLoop {
             generation: 0,
             feeds: Slab::new(),
             feed_places: HashMap::new(),
+            subscriptions: 0,
             passes: VecDeque::new(),
             batch: Vec::new(),
             late_bodies: VecDeque::new(),

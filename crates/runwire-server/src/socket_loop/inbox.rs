@@ -11,7 +11,7 @@ use runwire_log::{AppendReply, ReplySink};
 
 use super::socket::SocketId;
 use super::{CaughtUpStream, lock};
-use crate::feed::FeedListener;
+use crate::feed::{FeedListener, SubscriptionId};
 use crate::listener::ConnectionPermit;
 use crate::problem::Problem;
 use crate::write::WriteSummary;
@@ -37,7 +37,7 @@ pub(super) struct InboxMessages {
     pub(super) replies: Vec<AppendReply>,
     pub(super) answers: Vec<TaskAnswer>,
     /// Subscriptions whose feed has changed, and whether it has ended.
-    pub(super) feeds: Vec<(usize, bool)>,
+    pub(super) feeds: Vec<(SubscriptionId, bool)>,
     pub(super) sockets: Vec<NewSocket>,
     pub(super) stop: bool,
     pub(super) reset: bool,
@@ -158,7 +158,7 @@ impl ReplySink for Inbox {
 }
 
 impl FeedListener for Inbox {
-    fn feed_changed(&self, subscription: usize, ended: bool) {
+    fn feed_changed(&self, subscription: SubscriptionId, ended: bool) {
         self.push(|messages| match messages.feeds.last_mut() {
             Some((known, was_ended)) if *known == subscription => *was_ended |= ended,
             _ => messages.feeds.push((subscription, ended)),
