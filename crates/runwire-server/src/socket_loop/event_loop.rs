@@ -46,6 +46,8 @@ pub(super) struct EventLoop {
     pub(super) passes: VecDeque<usize>,
     /// The appends of this turn.
     pub(super) batch: Vec<QueuedAppend>,
+    /// Writers that have more to do than one turn allows.
+    pub(super) queued_writers: Vec<SocketId>,
     /// Bodies that are left to hyper if they are still incomplete then.
     pub(super) late_bodies: VecDeque<(Instant, SocketId)>,
     pub(super) read_buffer: Vec<u8>,
@@ -75,6 +77,7 @@ impl EventLoop {
             subscriptions: 0,
             passes: VecDeque::new(),
             batch: Vec::new(),
+            queued_writers: Vec::new(),
             late_bodies: VecDeque::new(),
             read_buffer: vec![0; READ_BYTES],
             answer: Vec::new(),
@@ -110,6 +113,7 @@ impl EventLoop {
             for answer in messages.answers.drain(..) {
                 self.take_answer(answer);
             }
+            self.serve_queued_writers();
             for event in &events {
                 self.take_event(event);
             }
@@ -138,7 +142,7 @@ impl EventLoop {
 
     /// Returns how long the poller may wait: not at all while there is something to do.
     fn timeout(&self) -> Option<Duration> {
-        if !self.passes.is_empty() || !self.inbox.begin_sleep() {
+        if !self.passes.is_empty() || !self.queued_writers.is_empty() || !self.inbox.begin_sleep() {
             return Some(Duration::ZERO);
         }
         let tick = (!self.sockets.is_empty()).then_some(self.next_tick);
@@ -275,6 +279,14 @@ impl EventLoop {
             .map(|(key, _)| key)
             .collect();
         for key in overdue {
+            // Its complete frames are still written.
+            if let Some(Role::Writer(writer)) = self.sockets.get_mut(key).map(|socket| &mut socket.role)
+                && writer.is_in_body()
+            {
+                let received = writer.take_received();
+                self.hand_to_hyper(key, received);
+                continue;
+            }
             let Some(socket) = self.take_socket(key) else { continue };
             // A client that does not take its answer is not waited for.
             if matches!(&socket.role, Role::Writer(writer) if writer.is_answering()) {
