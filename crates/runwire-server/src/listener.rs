@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -262,6 +263,27 @@ impl Connections {
         });
     }
 
+    /// Closes a connection after its last answer, in a task: what the client has sent meanwhile is read and dropped, because a
+    /// socket that is closed before resets the connection, and the answer is lost.
+    pub(crate) fn close_answered(self: &Arc<Self>, socket: std::net::TcpStream, permit: ConnectionPermit) {
+        let mut cut = self.cut.clone();
+        self.runtime.spawn(async move {
+            let drained = tokio::select! {
+                drained = tokio::time::timeout(limits::DRAIN_TIME, drain(socket)) => drained.unwrap_or(Ok(())),
+                _ = cut.wait_for(|cut| *cut) => Ok(()),
+            };
+            if let Err(error) = drained {
+                tracing::debug!(%error, "a writer's connection broke off");
+            }
+            drop(permit);
+        });
+    }
+
+    /// Notes that a socket loop has ended by itself.
+    pub(crate) fn loop_has_failed(&self) {
+        self.loop_failed.notify_one();
+    }
+
     /// Continues a stream that a socket loop has given up, in a task.
     pub(crate) fn continue_stream(
         self: &Arc<Self>,
@@ -350,6 +372,20 @@ impl Connections {
             tracing::debug!(error = error.into(), "a connection broke off");
         }
     }
+}
+
+/// Ends the sending half, and drops what arrives until the client has ended its own.
+async fn drain(socket: std::net::TcpStream) -> io::Result<()> {
+    let mut socket = TcpStream::from_std(socket)?;
+    SockRef::from(&socket).shutdown(Shutdown::Write)?;
+    let (mut buffer, mut dropped) = (vec![0; limits::PEEKED_BYTES], 0);
+    while dropped <= limits::DRAIN_BYTES {
+        match tokio::time::timeout(limits::DRAIN_IDLE_TIME, socket.read(&mut buffer)).await {
+            Ok(Ok(0)) | Err(_) => break,
+            Ok(count) => dropped += count?,
+        }
+    }
+    Ok(())
 }
 
 /// A connection that hyper serves.

@@ -142,6 +142,8 @@ enum Step {
     Wait,
     /// Nothing more comes.
     Close,
+    /// The last answer was sent, and the client may have sent more.
+    CloseAnswered,
     /// hyper continues, with the unanswered bytes.
     HandOver(Vec<u8>),
 }
@@ -172,6 +174,7 @@ impl EventLoop {
                 Step::Again => {}
                 Step::Wait => return,
                 Step::Close => return drop(self.take_socket(key)),
+                Step::CloseAnswered => return self.close_answered(key),
                 Step::HandOver(unanswered) => return self.hand_to_hyper(key, unanswered),
             }
         }
@@ -209,7 +212,7 @@ impl EventLoop {
             return Step::Wait;
         }
         if writer.last_answered {
-            return Step::Close;
+            return Step::CloseAnswered;
         }
         if !writer.received.is_empty() {
             let mut received = std::mem::take(&mut writer.received);
