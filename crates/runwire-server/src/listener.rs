@@ -25,7 +25,7 @@ use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -50,7 +50,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// Serves connections until `shutdown` completes, then signals `stop` and waits for them to finish.
+/// Serves connections until `shutdown` completes or a socket loop fails, then signals `stop` and waits for them to finish.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
     state: &Arc<AppState>,
@@ -69,13 +69,14 @@ pub(crate) async fn serve(
         builder: builder(state.config.header_time),
         http1_builder: http1_builder(state.config.header_time),
         cut,
+        loop_failed: Notify::new(),
     });
     // The threads of the loops end with this future, also where it is dropped.
     let loops = RunningLoops(connections.clone());
     connections.loops.start(&connections)?;
 
     let mut shutdown = pin!(shutdown);
-    loop {
+    let outcome = loop {
         let accepted = async {
             // Further connections wait in the kernel's accept queue, where they cost almost nothing.
             let permit = permits.clone().acquire_owned().await.ok();
@@ -83,7 +84,11 @@ pub(crate) async fn serve(
         };
         let (accepted, permit) = tokio::select! {
             biased;
-            () = &mut shutdown => break,
+            () = &mut shutdown => break Ok(()),
+            // Its share of the connections would be dropped from now on.
+            () = connections.loop_failed.notified() => {
+                break Err(io::Error::other("a socket loop has failed; its message says why"));
+            }
             accepted = accepted => accepted,
         };
         match accepted {
@@ -93,7 +98,7 @@ pub(crate) async fn serve(
             }
             Err(error) => pause_after(&error).await,
         }
-    }
+    };
     drop(listener);
     stop.send_replace(true);
     connections.loops.stop();
@@ -108,7 +113,7 @@ pub(crate) async fn serve(
         let _ = tokio::time::timeout(Duration::from_secs(1), all_closed).await;
     }
     loops.close().await;
-    Ok(())
+    outcome
 }
 
 /// Closes the socket loops when it is dropped.
@@ -241,6 +246,8 @@ pub(crate) struct Connections {
     http1_builder: http1::Builder,
     /// Becomes true when connections are cut off.
     cut: watch::Receiver<bool>,
+    /// Told when a socket loop has ended that nobody has closed.
+    loop_failed: Notify,
 }
 
 impl Connections {

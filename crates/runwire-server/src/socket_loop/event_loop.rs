@@ -57,6 +57,8 @@ pub(super) struct EventLoop {
     tick: Duration,
     next_tick: Instant,
     pub(super) stopping: bool,
+    /// Whether the loop was asked to end.
+    closed: bool,
 }
 
 impl EventLoop {
@@ -85,6 +87,7 @@ impl EventLoop {
             tick: tick.clamp(Duration::from_millis(1), Duration::from_secs(1)),
             next_tick: now,
             stopping: false,
+            closed: false,
             connections,
         }
     }
@@ -104,6 +107,7 @@ impl EventLoop {
             self.now = Instant::now();
             self.inbox.take(&mut messages);
             if messages.close {
+                self.closed = true;
                 return;
             }
             // Answers first: clients wait for them.
@@ -304,6 +308,9 @@ impl Drop for EventLoop {
     fn drop(&mut self) {
         // Also where the thread panics: nothing may wait for it.
         self.inbox.retire();
+        if !self.closed {
+            self.connections.loop_has_failed();
+        }
         for (_, feed) in &self.feeds {
             feed.unsubscribe(&self.listener);
         }
