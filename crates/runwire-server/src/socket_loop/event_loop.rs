@@ -230,6 +230,9 @@ impl EventLoop {
             None => LoopRole::Writer,
         };
         self.connections.state.metrics.add_loop_connection(role);
+        if role == LoopRole::Reader {
+            self.connections.state.metrics.count_loop_request(role);
+        }
         Some(key)
     }
 

@@ -17,7 +17,7 @@ use super::event_loop::EventLoop;
 use super::handover::{status_of, write_answer};
 use super::inbox::TaskAnswer;
 use super::socket::{LoopSocket, Role, SocketId};
-use crate::metrics::RouteClass;
+use crate::metrics::{LoopRole, RouteClass};
 use crate::problem::Problem;
 use crate::request_head::{RequestHead, body_length};
 use crate::routes::{self, HttpRoute};
@@ -392,6 +392,7 @@ impl EventLoop {
     fn answer(&mut self, key: usize, class: RouteClass, answer: Result<WriteSummary, Problem>) {
         let state = &self.connections.state;
         state.metrics.count_request(class, status_of(&answer));
+        state.metrics.count_loop_request(LoopRole::Writer);
         self.answer.clear();
         write_answer(&mut self.answer, answer, if self.stopping { "connection: close\r\n" } else { "" });
         let (now, header_time) = (self.now, state.config.header_time);

@@ -237,6 +237,7 @@ async fn streams_that_have_caught_up_and_small_writes_are_served_by_loops() {
     writer.send(write_to("r", &delta("a")).as_bytes()).await.unwrap();
     writer.answer().await.unwrap().written(1, 0);
     until_figure(&served, "runwire_socket_loop_connections{role=\"writer\"} 1").await;
+    until_figure(&served, "runwire_socket_loop_requests_total{role=\"writer\"} 1").await;
     let mut readers = Vec::new();
     for path in ["/v1/runs/r/events", "/v1/runs/r/events?dialect=ag-ui", "/v1/threads/r/events?after=end"] {
         readers.push(ChunkedReader::attach(&served, path).await);
@@ -251,6 +252,7 @@ async fn streams_that_have_caught_up_and_small_writes_are_served_by_loops() {
         }
     }
     until_figure(&served, "runwire_socket_loop_connections{role=\"reader\"} 3").await;
+    until_figure(&served, "runwire_socket_loop_requests_total{role=\"writer\"} 4").await;
     // One that is limited ends by itself.
     let _limited = ChunkedReader::attach(&served, "/v1/runs/r/events?limit=9").await;
     until_figure(&served, "runwire_socket_loop_connections{role=\"reader\"} 3").await;
