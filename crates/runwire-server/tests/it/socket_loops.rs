@@ -259,7 +259,7 @@ async fn streams_that_have_caught_up_and_small_writes_are_served_by_loops() {
 }
 
 /// Waits until `/metrics` has a line.
-async fn until_figure(served: &Served, line: &str) {
+pub(crate) async fn until_figure(served: &Served, line: &str) {
     within_timeout(async { while !served.get("/metrics").await.text.lines().any(|found| found == line) {} })
         .await;
 }
