@@ -22,6 +22,8 @@ pub const LATE_BODY_TIME: Duration = Duration::from_millis(20);
 pub const IDLE_TIME: Duration = Duration::from_secs(75);
 /// Socket loops, if there are as many cores.
 pub const SOCKET_LOOPS: usize = 8;
+/// Steps (reads, requests, answers) that a socket loop takes for one writer before it looks at the others.
+pub const WRITER_STEPS: usize = 64;
 /// Appends that a socket loop submits to the log at once.
 pub const SUBMITTED_APPENDS: usize = 256;
 /// Readers that a socket loop writes to before it looks for requests and replies.

@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +22,10 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -49,7 +50,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// Serves connections until `shutdown` completes, then signals `stop` and waits for them to finish.
+/// Serves connections until `shutdown` completes or a socket loop fails, then signals `stop` and waits for them to finish.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
     state: &Arc<AppState>,
@@ -68,13 +69,14 @@ pub(crate) async fn serve(
         builder: builder(state.config.header_time),
         http1_builder: http1_builder(state.config.header_time),
         cut,
+        loop_failed: Notify::new(),
     });
     // The threads of the loops end with this future, also where it is dropped.
     let loops = RunningLoops(connections.clone());
     connections.loops.start(&connections)?;
 
     let mut shutdown = pin!(shutdown);
-    loop {
+    let outcome = loop {
         let accepted = async {
             // Further connections wait in the kernel's accept queue, where they cost almost nothing.
             let permit = permits.clone().acquire_owned().await.ok();
@@ -82,7 +84,11 @@ pub(crate) async fn serve(
         };
         let (accepted, permit) = tokio::select! {
             biased;
-            () = &mut shutdown => break,
+            () = &mut shutdown => break Ok(()),
+            // Its share of the connections would be dropped from now on.
+            () = connections.loop_failed.notified() => {
+                break Err(io::Error::other("a socket loop has failed; its message says why"));
+            }
             accepted = accepted => accepted,
         };
         match accepted {
@@ -92,7 +98,7 @@ pub(crate) async fn serve(
             }
             Err(error) => pause_after(&error).await,
         }
-    }
+    };
     drop(listener);
     stop.send_replace(true);
     connections.loops.stop();
@@ -107,7 +113,7 @@ pub(crate) async fn serve(
         let _ = tokio::time::timeout(Duration::from_secs(1), all_closed).await;
     }
     loops.close().await;
-    Ok(())
+    outcome
 }
 
 /// Closes the socket loops when it is dropped.
@@ -240,6 +246,8 @@ pub(crate) struct Connections {
     http1_builder: http1::Builder,
     /// Becomes true when connections are cut off.
     cut: watch::Receiver<bool>,
+    /// Told when a socket loop has ended that nobody has closed.
+    loop_failed: Notify,
 }
 
 impl Connections {
@@ -260,6 +268,27 @@ impl Connections {
                 Err(error) => tracing::debug!(%error, "a connection broke off"),
             }
         });
+    }
+
+    /// Closes a connection after its last answer, in a task: what the client has sent meanwhile is read and dropped, because a
+    /// socket that is closed before resets the connection, and the answer is lost.
+    pub(crate) fn close_answered(self: &Arc<Self>, socket: std::net::TcpStream, permit: ConnectionPermit) {
+        let mut cut = self.cut.clone();
+        self.runtime.spawn(async move {
+            let drained = tokio::select! {
+                drained = tokio::time::timeout(limits::DRAIN_TIME, drain(socket)) => drained.unwrap_or(Ok(())),
+                _ = cut.wait_for(|cut| *cut) => Ok(()),
+            };
+            if let Err(error) = drained {
+                tracing::debug!(%error, "a writer's connection broke off");
+            }
+            drop(permit);
+        });
+    }
+
+    /// Notes that a socket loop has ended by itself.
+    pub(crate) fn loop_has_failed(&self) {
+        self.loop_failed.notify_one();
     }
 
     /// Continues a stream that a socket loop has given up, in a task.
@@ -350,6 +379,20 @@ impl Connections {
             tracing::debug!(error = error.into(), "a connection broke off");
         }
     }
+}
+
+/// Ends the sending half, and drops what arrives until the client has ended its own.
+async fn drain(socket: std::net::TcpStream) -> io::Result<()> {
+    let mut socket = TcpStream::from_std(socket)?;
+    SockRef::from(&socket).shutdown(Shutdown::Write)?;
+    let (mut buffer, mut dropped) = (vec![0; limits::PEEKED_BYTES], 0);
+    while dropped <= limits::DRAIN_BYTES {
+        match tokio::time::timeout(limits::DRAIN_IDLE_TIME, socket.read(&mut buffer)).await {
+            Ok(Ok(0)) | Err(_) => break,
+            Ok(count) => dropped += count?,
+        }
+    }
+    Ok(())
 }
 
 /// A connection that hyper serves.

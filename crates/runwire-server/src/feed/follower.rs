@@ -1,4 +1,4 @@
-//! Follows a feed for the socket loops that serve it: encodes what is new once, and wakes each loop once.
+//! Follows a feed for the socket loops that serve it: has what is new encoded once, and wakes each loop once.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,11 +7,18 @@ use tokio::task::AbortHandle;
 
 use super::{Feed, FeedCursor, FeedReader, Next, lock};
 
+/// Identifies a subscription of a listener: its place there, and a number that tells it from earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SubscriptionId {
+    pub(crate) place: usize,
+    pub(crate) number: u32,
+}
+
 /// Is told when a feed has new segments. Must not block.
 pub(crate) trait FeedListener: Send + Sync + 'static {
     /// Notes that the feed of a subscription has changed. `ended` means that nobody follows it any more: it has ended,
     /// or failed.
-    fn feed_changed(&self, subscription: usize, ended: bool);
+    fn feed_changed(&self, subscription: SubscriptionId, ended: bool);
 }
 
 /// The listeners of a feed, and the task that follows it for them.
@@ -22,7 +29,7 @@ pub(super) struct Followers {
 
 #[derive(Default)]
 struct FollowerState {
-    listeners: Vec<(Arc<dyn FeedListener>, usize)>,
+    listeners: Vec<(Arc<dyn FeedListener>, SubscriptionId)>,
     task: Option<AbortHandle>,
     /// Numbers the tasks: one that was aborted may still say something.
     generation: u64,
@@ -33,7 +40,7 @@ impl Feed {
     pub(crate) fn subscribe(
         self: &Arc<Self>,
         listener: Arc<dyn FeedListener>,
-        subscription: usize,
+        subscription: SubscriptionId,
         at: u64,
         runtime: &Handle,
     ) {
@@ -47,7 +54,7 @@ impl Feed {
     }
 
     /// Ends a subscription; the last one ends the task.
-    pub(crate) fn unsubscribe(&self, listener: &Arc<dyn FeedListener>, subscription: usize) {
+    pub(crate) fn unsubscribe(&self, listener: &Arc<dyn FeedListener>, subscription: SubscriptionId) {
         let mut followers = lock(&self.followers.state);
         followers
             .listeners
@@ -59,16 +66,30 @@ impl Feed {
         }
     }
 
-    fn notify(&self, generation: u64, ended: bool) {
+    /// Returns true if socket loops serve the feed.
+    pub(super) fn has_followers(&self) -> bool {
+        !lock(&self.followers.state).listeners.is_empty()
+    }
+
+    /// Wakes the loops after the ring has changed, whoever has changed it: readers at its end look at nothing else.
+    pub(super) fn notify_followers(&self) {
+        lock(&self.followers.state).notify(false);
+    }
+
+    /// Tells the loops that nobody follows the feed any more.
+    fn end_following(&self, generation: u64) {
         let mut followers = lock(&self.followers.state);
-        if followers.generation != generation {
-            return;
-        }
-        if ended {
+        if followers.generation == generation {
             // The next subscription starts another task.
             followers.task = None;
+            followers.notify(true);
         }
-        for (listener, subscription) in &followers.listeners {
+    }
+}
+
+impl FollowerState {
+    fn notify(&self, ended: bool) {
+        for (listener, subscription) in &self.listeners {
             listener.feed_changed(*subscription, ended);
         }
     }
@@ -78,23 +99,16 @@ async fn follow(feed: Arc<Feed>, at: u64, generation: u64) {
     let reader = FeedReader::new(feed.clone(), FeedCursor::after(at), true);
     let mut reader = reader.until_run_ends().wait_out_outages();
     loop {
-        let ended = match reader.next().await {
-            Ok(Next::Frames { segment, .. }) => {
-                // Framed here, so that no loop has to.
-                drop(segment.sse_chunk());
-                false
-            }
-            Ok(Next::CaughtUp) => false,
-            Ok(Next::Ended) => true,
+        match reader.next().await {
+            // What it has encoded for all is in the ring, and announced; what it has read for itself is for nobody else.
+            Ok(Next::Frames { .. } | Next::CaughtUp) => {}
+            Ok(Next::Ended) => break,
             Err(error) => {
                 // Each reader gets the error by itself.
                 tracing::debug!(%error, "a feed is no longer followed");
-                true
+                break;
             }
-        };
-        feed.notify(generation, ended);
-        if ended {
-            return;
         }
     }
+    feed.end_following(generation);
 }

@@ -27,7 +27,7 @@ use tokio::time::sleep_until;
 
 pub(crate) use cursor::{FeedCursor, InvalidCursor};
 pub(crate) use encoder::{FeedEncoder, FeedKey};
-pub(crate) use follower::FeedListener;
+pub(crate) use follower::{FeedListener, SubscriptionId};
 pub(crate) use reader::{FeedPosition, FeedReader, Next, ResumeOptions};
 pub(crate) use ring::{FeedLookup, HeldSegments};
 pub(crate) use segment::{Segment, StreamFormat, http_chunk};
@@ -129,7 +129,7 @@ impl Feed {
                 return Ok(FeedLookup::AtEnd);
             }
             match encoder.encode(&records).await {
-                Ok(segment) if segment.upto > segment.after => lock(&self.ring).push(segment),
+                Ok(segment) if segment.upto > segment.after => self.push(segment),
                 Ok(_) => {}
                 // The encoder's lookup failed, so its state is incomplete and must not be used again.
                 Err(error) if is_outage(&error) => {
@@ -141,11 +141,31 @@ impl Feed {
                 }
                 Err(error) => {
                     *current = EncoderState::Missing;
-                    *lock(&self.ring) = SegmentRing::default();
+                    self.replace_ring(SegmentRing::default());
                     return Err(error);
                 }
             }
         }
+    }
+
+    /// Adds a segment, and wakes the loops if it has something for their readers.
+    fn push(&self, segment: Segment) {
+        let has_frames = segment.len() > 0;
+        if has_frames && self.has_followers() {
+            // Framed here, so that no loop has to.
+            drop(segment.sse_chunk());
+        }
+        lock(&self.ring).push(segment);
+        // Asked after the push: a loop that subscribes looks at the ring afterwards.
+        if has_frames {
+            self.notify_followers();
+        }
+    }
+
+    /// Replaces the ring. Readers in loops find that it has not what they need, and look for it in the store.
+    fn replace_ring(&self, ring: SegmentRing) {
+        *lock(&self.ring) = ring;
+        self.notify_followers();
     }
 
     /// Returns up to `limit` segments that follow a record, without encoding any.
@@ -183,7 +203,7 @@ impl Feed {
         };
         if is_replaced {
             // Segments in the ring are contiguous, and the next one will follow this encoder.
-            *lock(&self.ring) = SegmentRing::after_record(encoder.last_emitted());
+            self.replace_ring(SegmentRing::after_record(encoder.last_emitted()));
             *current = EncoderState::Ready(encoder);
         }
     }

@@ -1,5 +1,6 @@
 //! The reader of a feed: a cursor that moves through the frames of a run or thread.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use runwire_log::{LogError, TailHead};
@@ -8,6 +9,7 @@ use tokio::sync::watch;
 
 use super::{Feed, FeedCursor, FeedEncoder, FeedLookup, Segment};
 use crate::limits;
+use crate::memory_budget::MemoryShare;
 use runwire_log::outage::is_outage;
 
 /// The next item of a reader.
@@ -91,6 +93,18 @@ pub(crate) struct FeedReader {
     caught_up: bool,
     ended: EndState,
     on_outage: OnOutage,
+    page_memory: PageMemory,
+}
+
+/// The memory for the next page from the store. Whoever waits for it has a place in a queue, and keeps both the place and
+/// the memory when a call is dropped: a stream drops one for each keep-alive.
+#[derive(Default)]
+enum PageMemory {
+    #[default]
+    Unneeded,
+    /// Boxed because it is rare, and most readers are idle.
+    Waiting(Pin<Box<dyn Future<Output = MemoryShare> + Send>>),
+    Taken(Box<MemoryShare>),
 }
 
 impl FeedReader {
@@ -112,6 +126,7 @@ impl FeedReader {
             caught_up: false,
             ended: EndState::Open,
             on_outage: OnOutage::Fail,
+            page_memory: PageMemory::Unneeded,
         }
     }
 
@@ -237,6 +252,8 @@ impl FeedReader {
                 Ok(FeedLookup::Behind) => Box::pin(self.read_from_store()).await,
                 found => found,
             };
+            // It has a page now, or needs none.
+            self.page_memory = PageMemory::Unneeded;
             match found {
                 Ok(FeedLookup::Segment(segment)) => {
                     if let Some(next) = self.advance(segment) {
@@ -269,12 +286,7 @@ impl FeedReader {
 
     /// Reads and encodes the next page from the store; at its end, offers the encoder to the feed.
     async fn read_from_store(&mut self) -> Result<FeedLookup, LogError> {
-        // Given back when the last byte of the page is sent: a client that stalls holds no more than this.
-        let mut share = self.feed.memory_share();
-        match self.on_outage {
-            OnOutage::Fail => share.grow_in_time(limits::CATCH_UP_BYTES).await?,
-            OnOutage::Wait | OnOutage::Waiting => share.grow_to(limits::CATCH_UP_BYTES).await,
-        }
+        self.take_page_memory().await?;
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
             none => {
@@ -291,13 +303,45 @@ impl FeedReader {
             }
         };
         if segment.upto > segment.after {
-            share.shrink_to(segment.memory_bytes());
-            return Ok(FeedLookup::Segment(Arc::new(segment.holding(share))));
+            let segment = match std::mem::take(&mut self.page_memory) {
+                PageMemory::Taken(mut share) => {
+                    share.shrink_to(segment.memory_bytes());
+                    segment.holding(*share)
+                }
+                PageMemory::Unneeded | PageMemory::Waiting(_) => segment,
+            };
+            return Ok(FeedLookup::Segment(Arc::new(segment)));
         }
         if let Some(encoder) = self.encoder.take() {
             self.feed.adopt(encoder).await;
         }
         Ok(FeedLookup::AtEnd)
+    }
+
+    /// Waits for the memory of a page. It is given back when the last byte of the page is sent: a client that stalls holds no
+    /// more than this.
+    async fn take_page_memory(&mut self) -> Result<(), LogError> {
+        loop {
+            match &mut self.page_memory {
+                PageMemory::Taken(_) => return Ok(()),
+                PageMemory::Waiting(waiting) => {
+                    let share = waiting.await;
+                    self.page_memory = PageMemory::Taken(Box::new(share));
+                }
+                PageMemory::Unneeded => {
+                    let mut share = self.feed.memory_share();
+                    if self.on_outage == OnOutage::Fail {
+                        share.grow_in_time(limits::CATCH_UP_BYTES).await?;
+                        self.page_memory = PageMemory::Taken(Box::new(share));
+                    } else {
+                        self.page_memory = PageMemory::Waiting(Box::pin(async move {
+                            share.grow_to(limits::CATCH_UP_BYTES).await;
+                            share
+                        }));
+                    }
+                }
+            }
+        }
     }
 
     /// Moves past a segment and returns the frames in it that are new.

@@ -4,7 +4,9 @@
 //! memory, as `runwire convert` does it.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use runwire_log::sqlite::{SqliteLog, SqliteOptions};
@@ -13,11 +15,17 @@ use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Slots};
 use runwire_model::window::Window;
 use tempfile::TempDir;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::limits;
 use crate::memory_budget::MemoryBudget;
 
-use super::{EncoderState, FeedCursor, FeedEncoder, FeedKey, FeedReader, Feeds, Next, Segment, lock};
+use super::ring::SegmentRing;
+use super::{
+    EncoderState, FeedCursor, FeedEncoder, FeedKey, FeedListener, FeedReader, Feeds, Next, Segment,
+    SubscriptionId, lock,
+};
 
 #[path = "../../tests/it/vectors.rs"]
 mod vectors;
@@ -43,6 +51,13 @@ impl Store {
         let directory = tempfile::tempdir().unwrap();
         let log = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
         Arc::new(Self { log: Arc::new(log), feeds: Feeds::new(MemoryBudget::new(1 << 30)), directory })
+    }
+
+    /// A store whose readers take their memory from this budget.
+    fn with_memory(memory: MemoryBudget) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
+        Self { log: Arc::new(log), feeds: Feeds::new(memory), directory }
     }
 
     async fn append(
@@ -378,6 +393,8 @@ async fn a_reader_that_follows_sees_what_a_replay_shows() {
             // Two readers share a feed; the second one merges pieces for as long as it catches up.
             for compact in [false, true] {
                 let reader = store.reader(&key, FeedCursor::START, true).compact(compact && form.is_some());
+                // One that is quick may otherwise end where a response does.
+                let reader = reader.until_run_ends();
                 readers.push((key.clone(), compact, tokio::spawn(follow(reader))));
             }
         }
@@ -468,6 +485,90 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
         let last = collect(fewer).await.last().map(|(cursor, ..)| *cursor);
         assert_eq!(last, all.last().map(|(cursor, ..)| *cursor));
     }
+}
+
+/// Counts what it is told.
+struct CountingListener(watch::Sender<usize>);
+
+impl FeedListener for CountingListener {
+    fn feed_changed(&self, subscription: SubscriptionId, ended: bool) {
+        assert_eq!((subscription, ended), (SUBSCRIPTION, false));
+        self.0.send_modify(|count| *count += 1);
+    }
+}
+
+const SUBSCRIPTION: SubscriptionId = SubscriptionId { place: 3, number: 7 };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_change_of_a_ring_is_announced_whoever_makes_it() {
+    let store = Store::open();
+    let target = Target::Run(RunKey::new(TENANT, "r"));
+    let frames = long_run(10);
+    store.append(&target, Dialect::Runwire, &frames[..2], false).await;
+    let key = FeedKey {
+        thread: store.thread_of(&target).await,
+        run: Some("r".into()),
+        in_thread: false,
+        form: Some(ReadFormat::new(Dialect::AgUi)),
+    };
+    let mut reader = store.reader(&key, FeedCursor::START, true);
+    while !matches!(reader.next().await.unwrap(), Next::CaughtUp) {}
+    let feed = store.feeds.of(&store.log, &key);
+    // The task that follows the feed for loops never runs here: it may be reading pages of its own.
+    let idle = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let listener = Arc::new(CountingListener(watch::Sender::new(0)));
+    let told = || *listener.0.borrow();
+    feed.subscribe(listener.clone(), SUBSCRIPTION, feed.last_encoded().unwrap(), idle.handle());
+    assert_eq!(told(), 0);
+    store.append(&target, Dialect::Runwire, &frames[2..4], false).await;
+    assert!(matches!(reader.next().await.unwrap(), Next::Frames { .. }));
+    let before = told();
+    assert!(before > 0, "the ring has a new segment, and no loop was told");
+    // A ring that was lost is begun anew by the reader that gets to the end first.
+    *feed.encoder.lock().await = EncoderState::Missing;
+    *lock(&feed.ring) = SegmentRing::default();
+    let mut late = store.reader(&key, FeedCursor::START, true);
+    while !matches!(late.next().await.unwrap(), Next::CaughtUp) {}
+    assert!(feed.last_encoded().is_some());
+    assert!(told() > before, "the ring begins elsewhere, and no loop was told");
+    idle.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_keeps_its_place_in_the_queue_for_memory_while_its_stream_sends_keep_alives() {
+    // Enough for one reader that catches up.
+    let memory = MemoryBudget::new(2 * limits::CATCH_UP_BYTES as u64);
+    let store = Store::with_memory(memory.clone());
+    let target = Target::Run(RunKey::new(TENANT, "r"));
+    store.append(&target, Dialect::Runwire, &long_run(10), true).await;
+    let key = FeedKey {
+        thread: store.thread_of(&target).await,
+        run: Some("r".into()),
+        in_thread: false,
+        form: Some(ReadFormat::new(Dialect::AgUi)),
+    };
+    let mut holder = memory.answer();
+    holder.grow_to(limits::CATCH_UP_BYTES).await;
+    let mut context = Context::from_waker(Waker::noop());
+    let mut first = store.reader(&key, FeedCursor::START, true).wait_out_outages();
+    let mut second = memory.answer();
+    let mut waits_second = Box::pin(second.grow_to(limits::CATCH_UP_BYTES));
+    // As a stream does it: each keep-alive drops the call.
+    let mut wait = |reader: &mut FeedReader| pin!(reader.next()).poll(&mut context).is_pending();
+    assert!(wait(&mut first));
+    assert!(waits_second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(wait(&mut first));
+    drop(holder);
+    assert!(
+        waits_second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(),
+        "it was overtaken"
+    );
+    assert!(matches!(first.next().await.unwrap(), Next::Frames { .. }));
+    // What it has read is sent, so that the next one has its turn.
+    waits_second.await;
+    drop(second);
+    drop(first);
+    assert_eq!(memory.taken(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -104,6 +104,7 @@ pub(crate) struct Metrics {
     requests: [Box<[AtomicU64]>; RouteClass::ALL.len()],
     readers: [AtomicU64; ReaderTransport::ALL.len()],
     loop_connections: [AtomicU64; LoopRole::ALL.len()],
+    loop_requests: [AtomicU64; LoopRole::ALL.len()],
 }
 
 impl Default for Metrics {
@@ -114,6 +115,7 @@ impl Default for Metrics {
             requests: std::array::from_fn(|_| (0..STATUSES).map(|_| AtomicU64::new(0)).collect()),
             readers: std::array::from_fn(|_| AtomicU64::new(0)),
             loop_connections: std::array::from_fn(|_| AtomicU64::new(0)),
+            loop_requests: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 }
@@ -135,6 +137,11 @@ impl Metrics {
     /// Counts a connection that has left its socket loop.
     pub(crate) fn remove_loop_connection(&self, role: LoopRole) {
         self.loop_connections[role as usize].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts an append that a socket loop has answered, or a stream that it has taken over.
+    pub(crate) fn count_loop_request(&self, role: LoopRole) {
+        self.loop_requests[role as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an open reader until the returned guard is dropped.

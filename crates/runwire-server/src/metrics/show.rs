@@ -82,6 +82,16 @@ impl Metrics {
             let connections = self.loop_connections[role as usize].load(Ordering::Relaxed);
             text.sample(name, &[("role", role_name)], connections);
         }
+        let name = "runwire_socket_loop_requests_total";
+        text.family(
+            name,
+            "counter",
+            "Appends that socket loops have answered, and streams that they have taken over.",
+        );
+        for (role, role_name) in LoopRole::ALL {
+            let requests = self.loop_requests[role as usize].load(Ordering::Relaxed);
+            text.sample(name, &[("role", role_name)], requests);
+        }
     }
 }
 

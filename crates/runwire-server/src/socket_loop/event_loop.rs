@@ -40,10 +40,14 @@ pub(super) struct EventLoop {
     /// The feeds that have readers here, and where each is, by its address.
     pub(super) feeds: Slab<FeedReaders>,
     pub(super) feed_places: HashMap<usize, usize>,
+    /// Numbers the subscriptions to feeds.
+    pub(super) subscriptions: u32,
     /// Feeds whose readers are being written to.
     pub(super) passes: VecDeque<usize>,
     /// The appends of this turn.
     pub(super) batch: Vec<QueuedAppend>,
+    /// Writers that have more to do than one turn allows.
+    pub(super) queued_writers: Vec<SocketId>,
     /// Bodies that are left to hyper if they are still incomplete then.
     pub(super) late_bodies: VecDeque<(Instant, SocketId)>,
     pub(super) read_buffer: Vec<u8>,
@@ -53,6 +57,8 @@ pub(super) struct EventLoop {
     tick: Duration,
     next_tick: Instant,
     pub(super) stopping: bool,
+    /// Whether the loop was asked to end.
+    closed: bool,
 }
 
 impl EventLoop {
@@ -70,8 +76,10 @@ impl EventLoop {
             generation: 0,
             feeds: Slab::new(),
             feed_places: HashMap::new(),
+            subscriptions: 0,
             passes: VecDeque::new(),
             batch: Vec::new(),
+            queued_writers: Vec::new(),
             late_bodies: VecDeque::new(),
             read_buffer: vec![0; READ_BYTES],
             answer: Vec::new(),
@@ -79,6 +87,7 @@ impl EventLoop {
             tick: tick.clamp(Duration::from_millis(1), Duration::from_secs(1)),
             next_tick: now,
             stopping: false,
+            closed: false,
             connections,
         }
     }
@@ -98,6 +107,7 @@ impl EventLoop {
             self.now = Instant::now();
             self.inbox.take(&mut messages);
             if messages.close {
+                self.closed = true;
                 return;
             }
             // Answers first: clients wait for them.
@@ -107,6 +117,7 @@ impl EventLoop {
             for answer in messages.answers.drain(..) {
                 self.take_answer(answer);
             }
+            self.serve_queued_writers();
             for event in &events {
                 self.take_event(event);
             }
@@ -135,7 +146,7 @@ impl EventLoop {
 
     /// Returns how long the poller may wait: not at all while there is something to do.
     fn timeout(&self) -> Option<Duration> {
-        if !self.passes.is_empty() || !self.inbox.begin_sleep() {
+        if !self.passes.is_empty() || !self.queued_writers.is_empty() || !self.inbox.begin_sleep() {
             return Some(Duration::ZERO);
         }
         let tick = (!self.sockets.is_empty()).then_some(self.next_tick);
@@ -219,6 +230,9 @@ impl EventLoop {
             None => LoopRole::Writer,
         };
         self.connections.state.metrics.add_loop_connection(role);
+        if role == LoopRole::Reader {
+            self.connections.state.metrics.count_loop_request(role);
+        }
         Some(key)
     }
 
@@ -272,6 +286,14 @@ impl EventLoop {
             .map(|(key, _)| key)
             .collect();
         for key in overdue {
+            // Its complete frames are still written.
+            if let Some(Role::Writer(writer)) = self.sockets.get_mut(key).map(|socket| &mut socket.role)
+                && writer.is_in_body()
+            {
+                let received = writer.take_received();
+                self.hand_to_hyper(key, received);
+                continue;
+            }
             let Some(socket) = self.take_socket(key) else { continue };
             // A client that does not take its answer is not waited for.
             if matches!(&socket.role, Role::Writer(writer) if writer.is_answering()) {
@@ -289,6 +311,9 @@ impl Drop for EventLoop {
     fn drop(&mut self) {
         // Also where the thread panics: nothing may wait for it.
         self.inbox.retire();
+        if !self.closed {
+            self.connections.loop_has_failed();
+        }
         for (_, feed) in &self.feeds {
             feed.unsubscribe(&self.listener);
         }

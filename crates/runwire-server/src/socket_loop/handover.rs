@@ -25,6 +25,15 @@ impl EventLoop {
         }
     }
 
+    /// Closes a connection after its last answer, in a task: what has arrived unread would reset it.
+    pub(super) fn close_answered(&mut self, key: usize) {
+        let Some(socket) = self.take_socket(key) else { return };
+        match socket.release(self.poll.registry()) {
+            Ok((socket, permit, _)) => self.connections.close_answered(socket, permit),
+            Err(error) => tracing::debug!(%error, "a writer's connection broke off"),
+        }
+    }
+
     /// Hands a stream to a task of its own.
     pub(super) fn hand_to_task(&mut self, key: usize) {
         let Some(position) = self.position_of(key) else { return };

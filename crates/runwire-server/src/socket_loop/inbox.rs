@@ -11,7 +11,7 @@ use runwire_log::{AppendReply, ReplySink};
 
 use super::socket::SocketId;
 use super::{CaughtUpStream, lock};
-use crate::feed::FeedListener;
+use crate::feed::{FeedListener, SubscriptionId};
 use crate::listener::ConnectionPermit;
 use crate::problem::Problem;
 use crate::write::WriteSummary;
@@ -37,7 +37,7 @@ pub(super) struct InboxMessages {
     pub(super) replies: Vec<AppendReply>,
     pub(super) answers: Vec<TaskAnswer>,
     /// Subscriptions whose feed has changed, and whether it has ended.
-    pub(super) feeds: Vec<(usize, bool)>,
+    pub(super) feeds: Vec<(SubscriptionId, bool)>,
     pub(super) sockets: Vec<NewSocket>,
     pub(super) stop: bool,
     pub(super) reset: bool,
@@ -158,10 +158,50 @@ impl ReplySink for Inbox {
 }
 
 impl FeedListener for Inbox {
-    fn feed_changed(&self, subscription: usize, ended: bool) {
+    fn feed_changed(&self, subscription: SubscriptionId, ended: bool) {
         self.push(|messages| match messages.feeds.last_mut() {
             Some((known, was_ended)) if *known == subscription => *was_ended |= ended,
             _ => messages.feeds.push((subscription, ended)),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mio::Events;
+    use runwire_log::LogError;
+
+    use super::*;
+
+    #[test]
+    fn whatever_comes_wakes_a_loop_that_sleeps_and_keeps_one_awake_that_would() {
+        let mut poll = Poll::new().unwrap();
+        let inbox = Inbox::new(&poll).unwrap();
+        let mut events = Events::with_capacity(8);
+        let mut messages = InboxMessages::default();
+        let subscription = SubscriptionId { place: 0, number: 1 };
+        let socket = SocketId { key: 0, generation: 1 };
+        let reply = || AppendReply { ticket: 1, result: Err(LogError::Unavailable(String::new())) };
+        let comes: [&dyn Fn(); 6] = [
+            &|| inbox.deliver(vec![reply()]),
+            &|| inbox.feed_changed(subscription, false),
+            &|| inbox.answer(TaskAnswer { socket, answer: None }),
+            &|| inbox.stop(),
+            &|| inbox.reset_all(),
+            &|| inbox.close(),
+        ];
+        for (number, comes) in comes.iter().enumerate() {
+            assert!(inbox.begin_sleep(), "{number}: nothing has come");
+            comes();
+            poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+            assert!(events.iter().any(|event| event.token() == WAKE), "{number}: it sleeps on");
+            // A loop that is awake is not woken, and finds what has come before it sleeps.
+            comes();
+            assert!(!inbox.begin_sleep(), "{number}: it would sleep now");
+            inbox.take(&mut messages);
+            messages = InboxMessages::default();
+        }
     }
 }

@@ -12,6 +12,7 @@
 //! Tasks also get the readers that have to end: at the end of the run, at the end of a response where the reader stops
 //! there, when the thread is deleted, and when the server stops.
 
+use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +23,7 @@ use runwire_model::dialect::Dialect;
 use super::event_loop::EventLoop;
 use super::reader::LoopReader;
 use super::socket::{LoopSocket, Role};
-use crate::feed::{Feed, FeedListener, FeedPosition, HeldSegments, Segment, http_chunk};
+use crate::feed::{Feed, FeedListener, FeedPosition, HeldSegments, Segment, SubscriptionId, http_chunk};
 use crate::limits;
 
 /// How often a reader is written to while it catches up, before a task continues.
@@ -31,8 +32,7 @@ const CATCH_UP_RUNS: usize = 8;
 /// The readers of one feed in one loop.
 pub(super) struct FeedReaders {
     feed: Arc<Feed>,
-    /// The number of its subscription: its place in the loop.
-    subscription: usize,
+    subscription: SubscriptionId,
     /// The sockets of readers that have everything up to `position`.
     list: Vec<usize>,
     /// All readers, also those that wait for their sockets.
@@ -224,9 +224,11 @@ impl EventLoop {
             return *place;
         }
         let place = self.feeds.vacant_key();
+        self.subscriptions = self.subscriptions.wrapping_add(1);
+        let subscription = SubscriptionId { place, number: self.subscriptions };
         self.feeds.insert(FeedReaders {
             feed: feed.clone(),
-            subscription: place,
+            subscription,
             list: Vec::new(),
             readers: 0,
             position: at,
@@ -237,7 +239,7 @@ impl EventLoop {
             last_pass: self.now,
         });
         self.feed_places.insert(address, place);
-        feed.subscribe(self.listener.clone(), place, at, &self.connections.runtime);
+        feed.subscribe(self.listener.clone(), subscription, at, &self.connections.runtime);
         place
     }
 
@@ -245,8 +247,17 @@ impl EventLoop {
     pub(super) fn drop_feed_without_readers(&mut self, place: usize) {
         if self.feeds.get(place).is_some_and(|feed| feed.readers == 0) {
             let feed = self.feeds.remove(place);
-            self.feed_places.remove(&Arc::as_ptr(&feed.feed).addr());
+            self.forget_place(&feed.feed, place);
             feed.unsubscribe(&self.listener);
+        }
+    }
+
+    /// Has the next reader of a feed subscribe anew.
+    fn forget_place(&mut self, feed: &Arc<Feed>, place: usize) {
+        if let Entry::Occupied(known) = self.feed_places.entry(Arc::as_ptr(feed).addr())
+            && *known.get() == place
+        {
+            known.remove();
         }
     }
 
@@ -257,11 +268,17 @@ impl EventLoop {
         Some(FeedPosition { feed, at: reader.at, options: reader.options })
     }
 
-    /// Notes that a feed has changed.
-    pub(super) fn feed_changed(&mut self, place: usize, ended: bool) {
-        let Some(feed) = self.feeds.get_mut(place) else { return };
+    /// Notes that a feed has changed. The message may be of a subscription that is gone, and its place of another feed.
+    pub(super) fn feed_changed(&mut self, subscription: SubscriptionId, ended: bool) {
+        let place = subscription.place;
+        let feed = self.feeds.get_mut(place).filter(|feed| feed.subscription == subscription);
+        let Some(feed) = feed else { return };
         feed.changed = true;
-        feed.ended |= ended;
+        if ended && !std::mem::replace(&mut feed.ended, true) {
+            // Its readers leave. One that comes has the feed followed again.
+            let feed = feed.feed.clone();
+            self.forget_place(&feed, place);
+        }
         self.begin_pass(place);
     }
 
@@ -410,7 +427,10 @@ impl EventLoop {
             self.feeds.iter().filter(|(_, feed)| quiet(feed)).map(|(place, _)| place).collect();
         for place in due {
             // Records without frames are not announced, and move the cursor.
-            self.feed_changed(place, false);
+            if let Some(feed) = self.feeds.get_mut(place) {
+                feed.changed = true;
+            }
+            self.begin_pass(place);
             let Some(feed) = self.feeds.get_mut(place).filter(|feed| feed.pass.is_none()) else { continue };
             feed.last_pass = now;
             feed.pass = Some(Pass { what: feed.keep_alive(), next: feed.list.len() });

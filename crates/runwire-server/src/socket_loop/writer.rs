@@ -17,7 +17,7 @@ use super::event_loop::EventLoop;
 use super::handover::{status_of, write_answer};
 use super::inbox::TaskAnswer;
 use super::socket::{LoopSocket, Role, SocketId};
-use crate::metrics::RouteClass;
+use crate::metrics::{LoopRole, RouteClass};
 use crate::problem::Problem;
 use crate::request_head::{RequestHead, body_length};
 use crate::routes::{self, HttpRoute};
@@ -38,7 +38,7 @@ pub(super) struct LoopWriter {
     /// The local address of the connection.
     local: Option<IpAddr>,
     /// Bytes that were read and belong to no answered request; empty most of the time.
-    received: Vec<u8>,
+    received: Received,
     /// The request that waits for its answer.
     in_flight: Option<InFlight>,
     /// The rest of a response that the socket did not take.
@@ -49,8 +49,49 @@ pub(super) struct LoopWriter {
     read_closed: bool,
     /// Whether the last response was written.
     last_answered: bool,
-    /// When a body that is incomplete is left to hyper.
+    /// When a body that is incomplete is left to hyper: counted from its head, however its pieces come.
     late_at: Option<Instant>,
+    /// Whether the next turn continues with it.
+    queued: bool,
+}
+
+/// Bytes of a connection that were read. Those of answered requests are not moved out of the way one by one.
+#[derive(Default)]
+struct Received {
+    bytes: Vec<u8>,
+    answered: usize,
+}
+
+impl Received {
+    fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), answered: 0 }
+    }
+
+    fn unanswered(&self) -> &[u8] {
+        &self.bytes[self.answered..]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.answered == self.bytes.len()
+    }
+
+    /// Lets go of a request; of the memory too, if nothing follows.
+    fn advance(&mut self, count: usize) {
+        self.answered += count;
+        if self.is_empty() {
+            *self = Self::default();
+        }
+    }
+
+    fn extend(&mut self, more: &[u8]) {
+        self.bytes.drain(..std::mem::take(&mut self.answered));
+        self.bytes.extend_from_slice(more);
+    }
+
+    fn into_unanswered(mut self) -> Vec<u8> {
+        self.bytes.drain(..self.answered);
+        self.bytes
+    }
 }
 
 /// A request that was sent to the log.
@@ -84,7 +125,12 @@ impl LoopWriter {
 
     /// Takes the bytes that were not answered.
     pub(super) fn take_received(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.received)
+        std::mem::take(&mut self.received).into_unanswered()
+    }
+
+    /// Returns true if a part of a body has arrived.
+    pub(super) fn is_in_body(&self) -> bool {
+        self.late_at.is_some()
     }
 }
 
@@ -96,6 +142,8 @@ enum Step {
     Wait,
     /// Nothing more comes.
     Close,
+    /// The last answer was sent, and the client may have sent more.
+    CloseAnswered,
     /// hyper continues, with the unanswered bytes.
     HandOver(Vec<u8>),
 }
@@ -119,15 +167,32 @@ enum Parsed {
 }
 
 impl EventLoop {
-    /// Serves a writer until it has to wait for something.
+    /// Serves a writer until it has to wait for something, or until others have their turn.
     pub(super) fn serve_writer(&mut self, key: usize) {
-        loop {
+        for _ in 0..limits::WRITER_STEPS {
             match self.serve_step(key) {
                 Step::Again => {}
                 Step::Wait => return,
                 Step::Close => return drop(self.take_socket(key)),
+                Step::CloseAnswered => return self.close_answered(key),
                 Step::HandOver(unanswered) => return self.hand_to_hyper(key, unanswered),
             }
+        }
+        let Some(socket) = self.sockets.get_mut(key) else { return };
+        let id = SocketId { key, generation: socket.generation };
+        if let Role::Writer(writer) = &mut socket.role
+            && !std::mem::replace(&mut writer.queued, true)
+        {
+            self.queued_writers.push(id);
+        }
+    }
+
+    /// Continues with the writers that the last turn has not finished.
+    pub(super) fn serve_queued_writers(&mut self) {
+        for id in std::mem::take(&mut self.queued_writers) {
+            let Some(writer) = self.writer_with(id) else { continue };
+            writer.queued = false;
+            self.serve_writer(id.key);
         }
     }
 
@@ -147,15 +212,16 @@ impl EventLoop {
             return Step::Wait;
         }
         if writer.last_answered {
-            return Step::Close;
+            return Step::CloseAnswered;
         }
         if !writer.received.is_empty() {
-            let received = std::mem::take(&mut writer.received);
-            match parse(&received) {
+            let mut received = std::mem::take(&mut writer.received);
+            match parse(received.unanswered()) {
                 Parsed::Request { route, request, body } => {
                     let end = body.end;
-                    self.begin_request(key, (route, &request), &received[body]);
-                    self.keep_received(key, &received[end..]);
+                    self.begin_request(key, (route, &request), &received.unanswered()[body]);
+                    received.advance(end);
+                    self.keep_received(key, received);
                     return Step::Again;
                 }
                 Parsed::Incomplete { in_head } => {
@@ -164,7 +230,7 @@ impl EventLoop {
                         return self.wait_for_bytes(key, in_head);
                     }
                 }
-                Parsed::Unusual => return Step::HandOver(received),
+                Parsed::Unusual => return Step::HandOver(received.into_unanswered()),
             }
         }
         self.read(key)
@@ -197,18 +263,17 @@ impl EventLoop {
             Ok(count) => {
                 // The poller tells when more comes. The end of the stream it may have told already.
                 writer.readable = count == buffer.len() || writer.read_closed;
-                writer.late_at = None;
                 if writer.received.is_empty() {
                     let deadline = Some(now + header_time);
                     match parse(&buffer[..count]) {
                         Parsed::Request { route, request, body } => {
                             let end = body.end;
                             self.begin_request(key, (route, &request), &buffer[body]);
-                            self.keep_received(key, &buffer[end..count]);
+                            self.keep_received(key, Received::of(&buffer[end..count]));
                             Step::Again
                         }
                         Parsed::Incomplete { .. } => {
-                            writer.received = buffer[..count].to_vec();
+                            writer.received = Received::of(&buffer[..count]);
                             if let Some(socket) = self.sockets.get_mut(key) {
                                 socket.deadline = deadline;
                             }
@@ -217,7 +282,7 @@ impl EventLoop {
                         Parsed::Unusual => Step::HandOver(buffer[..count].to_vec()),
                     }
                 } else {
-                    writer.received.extend_from_slice(&buffer[..count]);
+                    writer.received.extend(&buffer[..count]);
                     Step::Again
                 }
             }
@@ -244,21 +309,22 @@ impl EventLoop {
     }
 
     /// Keeps the beginning of the next request.
-    fn keep_received(&mut self, key: usize, rest: &[u8]) {
+    fn keep_received(&mut self, key: usize, rest: Received) {
         let deadline = self.now + self.connections.state.config.header_time;
         let Some(socket) = self.sockets.get_mut(key) else { return };
         let Role::Writer(writer) = &mut socket.role else { return };
-        writer.received = rest.to_vec();
         // The log has timeouts of its own.
         if !rest.is_empty() && writer.in_flight.is_none() {
             socket.deadline = Some(deadline);
         }
+        writer.received = rest;
     }
 
     /// Checks a request, and queues its append; answers what needs no store at once.
     fn begin_request(&mut self, key: usize, (route, request): (&HttpRoute, &Parts), body: &[u8]) {
         let config = &self.connections.state.config;
         let Some((_, writer)) = writer_of(&mut self.sockets, key) else { return };
+        writer.late_at = None;
         let named = (request.version, &request.uri, &request.headers);
         let params = hosts::check(&config.allowed_hosts, writer.local, named)
             .and_then(|()| origin::check(&request.headers))
@@ -326,6 +392,7 @@ impl EventLoop {
     fn answer(&mut self, key: usize, class: RouteClass, answer: Result<WriteSummary, Problem>) {
         let state = &self.connections.state;
         state.metrics.count_request(class, status_of(&answer));
+        state.metrics.count_loop_request(LoopRole::Writer);
         self.answer.clear();
         write_answer(&mut self.answer, answer, if self.stopping { "connection: close\r\n" } else { "" });
         let (now, header_time) = (self.now, state.config.header_time);

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::harness::{COMPLETED, Served, delta, within_timeout};
+use crate::socket_loops::until_figure;
 
 const READERS: usize = 1000;
 const STALLED: usize = 100;
@@ -55,7 +56,7 @@ async fn connect(served: &Served, small: bool) -> TcpStream {
     socket.connect(&served.address.into()).unwrap();
     socket.set_nonblocking(true).unwrap();
     let mut stream = TcpStream::from_std(socket.into()).unwrap();
-    let request = "GET /v1/runs/r/events?after=1&dialect=text HTTP/1.0\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
+    let request = "GET /v1/runs/r/events?after=1&dialect=text HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
 }
@@ -74,8 +75,55 @@ fn content(number: usize, filler: &str) -> String {
     format!("{number} {filler}")
 }
 
+/// Where a reader is in the chunks of its response.
+enum Chunks {
+    /// In the length line of a chunk, of which this has come.
+    Length(Vec<u8>),
+    /// Before so many bytes of a chunk and its line end.
+    Data(usize),
+    Ended,
+}
+
+impl Chunks {
+    /// Takes what is in the chunks out of some bytes.
+    fn data(&mut self, mut bytes: &[u8]) -> Vec<u8> {
+        let mut data = Vec::new();
+        while let Some((&first, rest)) = bytes.split_first() {
+            match self {
+                Self::Length(line) if first == b'\n' => {
+                    let length = std::str::from_utf8(line).unwrap().trim_end();
+                    let length = usize::from_str_radix(length, 16).unwrap();
+                    *self = Self::Data(length + 2);
+                    if length == 0 {
+                        assert_eq!(rest, b"\r\n");
+                        *self = Self::Ended;
+                        return data;
+                    }
+                    bytes = rest;
+                }
+                Self::Length(line) => {
+                    line.push(first);
+                    bytes = rest;
+                }
+                Self::Data(left) => {
+                    let count = bytes.len().min(*left);
+                    let content = left.saturating_sub(2).min(count);
+                    data.extend_from_slice(&bytes[..content]);
+                    bytes = &bytes[count..];
+                    *left -= count;
+                    if *left == 0 {
+                        *self = Self::Length(Vec::new());
+                    }
+                }
+                Self::Ended => panic!("nothing follows the last chunk"),
+            }
+        }
+        data
+    }
+}
+
 /// Reads to the end, and compares as it goes.
-async fn read_all(mut stream: TcpStream, everything: &[u8], begun: &[u8]) {
+async fn read_all(mut stream: TcpStream, everything: &[u8], mut chunks: Chunks, begun: &[u8]) {
     assert_eq!(begun, &everything[..begun.len()]);
     let (mut buffer, mut at) = (vec![0; 4 << 10], begun.len());
     loop {
@@ -83,10 +131,12 @@ async fn read_all(mut stream: TcpStream, everything: &[u8], begun: &[u8]) {
         if count == 0 {
             break;
         }
-        assert!(buffer[..count] == everything[at..at + count], "nothing twice, nothing missing: {at}");
-        at += count;
+        let data = chunks.data(&buffer[..count]);
+        assert!(data == everything[at..at + data.len()], "nothing twice, nothing missing: {at}");
+        at += data.len();
     }
     assert_eq!(at, everything.len(), "the stream was cut off");
+    assert!(matches!(chunks, Chunks::Ended), "the stream was cut off before its last chunk");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,12 +157,20 @@ async fn stalled_readers_slow_no_other_reader_and_cost_little_memory() {
         let reading = async move {
             // The head and the sign that it has caught up: the reader is attached.
             let mut buffer = [0; 1024];
-            let mut seen = Vec::new();
+            let (mut head, mut seen) = (Vec::new(), Vec::new());
+            let mut chunks = Chunks::Length(Vec::new());
             let caught_up = |seen: &[u8]| seen.windows(13).position(|bytes| bytes == b": caught-up\n\n");
             while caught_up(&seen).is_none() {
                 let count = stream.read(&mut buffer).await.unwrap();
                 assert!(count > 0);
-                seen.extend_from_slice(&buffer[..count]);
+                let mut bytes = &buffer[..count];
+                while let Some((&first, rest)) = bytes.split_first()
+                    && !head.ends_with(b"\r\n\r\n")
+                {
+                    head.push(first);
+                    bytes = rest;
+                }
+                seen.extend(chunks.data(bytes));
             }
             begun.fetch_add(1, Ordering::SeqCst);
             if is_slow {
@@ -120,7 +178,7 @@ async fn stalled_readers_slow_no_other_reader_and_cost_little_memory() {
                 SockRef::from(&stream).set_recv_buffer_size(1 << 20).unwrap();
             }
             let rest = caught_up(&seen).unwrap() + 13;
-            read_all(stream, everything.as_bytes(), &seen[rest..]).await;
+            read_all(stream, everything.as_bytes(), chunks, &seen[rest..]).await;
         };
         if is_slow {
             slow.spawn(reading);
@@ -131,6 +189,8 @@ async fn stalled_readers_slow_no_other_reader_and_cost_little_memory() {
     while begun.load(Ordering::SeqCst) < READERS {
         tokio::task::yield_now().await;
     }
+    let loops_have_all = format!("runwire_socket_loop_connections{{role=\"reader\"}} {READERS}");
+    until_figure(&served, &loops_have_all).await;
     let before = resident_bytes();
     for at in (0..EVENTS).step_by(20) {
         let body: String = (at..at + 20).map(|number| delta(&content(number, &filler))).collect();

@@ -101,6 +101,11 @@ impl Served {
         within_timeout(self.task).await.unwrap().unwrap();
     }
 
+    /// Waits until the server has ended by itself.
+    pub(crate) async fn ended(self) -> std::io::Result<()> {
+        within_timeout(self.task).await.unwrap()
+    }
+
     pub(crate) async fn send(&self, request: Request<impl Into<Bytes>>) -> Answer {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) =

@@ -237,6 +237,7 @@ async fn streams_that_have_caught_up_and_small_writes_are_served_by_loops() {
     writer.send(write_to("r", &delta("a")).as_bytes()).await.unwrap();
     writer.answer().await.unwrap().written(1, 0);
     until_figure(&served, "runwire_socket_loop_connections{role=\"writer\"} 1").await;
+    until_figure(&served, "runwire_socket_loop_requests_total{role=\"writer\"} 1").await;
     let mut readers = Vec::new();
     for path in ["/v1/runs/r/events", "/v1/runs/r/events?dialect=ag-ui", "/v1/threads/r/events?after=end"] {
         readers.push(ChunkedReader::attach(&served, path).await);
@@ -251,13 +252,14 @@ async fn streams_that_have_caught_up_and_small_writes_are_served_by_loops() {
         }
     }
     until_figure(&served, "runwire_socket_loop_connections{role=\"reader\"} 3").await;
+    until_figure(&served, "runwire_socket_loop_requests_total{role=\"writer\"} 4").await;
     // One that is limited ends by itself.
     let _limited = ChunkedReader::attach(&served, "/v1/runs/r/events?limit=9").await;
     until_figure(&served, "runwire_socket_loop_connections{role=\"reader\"} 3").await;
 }
 
 /// Waits until `/metrics` has a line.
-async fn until_figure(served: &Served, line: &str) {
+pub(crate) async fn until_figure(served: &Served, line: &str) {
     within_timeout(async { while !served.get("/metrics").await.text.lines().any(|found| found == line) {} })
         .await;
 }
@@ -387,6 +389,121 @@ async fn a_client_that_never_takes_its_answers_is_cut_off() {
     // Until the server takes no more, and then resets the connection.
     while raw.send(request.as_bytes()).await.is_ok() {}
     assert_eq!(served.get("/healthz").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_whose_refused_requests_never_end_hold_up_nobody() {
+    let served = Served::start().await;
+    let loops = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    // Refusals need no store, so nothing but the loop itself ends its work for such a client.
+    let request = write_to("r", "").replace("host: localhost", "host: evil.example");
+    let requests: Arc<str> = request.repeat(4_000).into();
+    let mut hostile = JoinSet::new();
+    let taken = Arc::new(AtomicUsize::new(0));
+    for _ in 0..2 * loops {
+        let (mut reading, mut writing) = TcpStream::connect(served.address).await.unwrap().into_split();
+        let (requests, taken) = (requests.clone(), taken.clone());
+        hostile.spawn(async move { while writing.write_all(requests.as_bytes()).await.is_ok() {} });
+        hostile.spawn(async move {
+            let mut buffer = vec![0; 256 << 10];
+            while matches!(reading.read(&mut buffer).await, Ok(1..)) {
+                taken.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    within_timeout(async {
+        while taken.load(Ordering::SeqCst) < 8 * loops {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // A writer and a reader of any loop are served all the same.
+    for number in 1..=2 * loops as u64 {
+        let mut raw = served.raw().await;
+        raw.send(write_to("r", &delta("a")).as_bytes()).await.unwrap();
+        assert_eq!(raw.answer().await.unwrap().written(1, 0)["last_seq"], number);
+    }
+    let mut reader = ChunkedReader::attach(&served, "/v1/runs/r/events?after=end&dialect=text").await;
+    served.post("/v1/runs/r/events", &delta("to everyone")).await.written(1, 0);
+    while !reader.text.contains("to everyone") {
+        assert!(reader.take(1 << 10).await > 0);
+        reader.unchunk();
+    }
+    // And the server stops.
+    served.stopped().await;
+    hostile.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn complete_frames_of_a_body_that_trickles_in_are_written() {
+    let served = Served::start().await;
+    let (first, second) = (delta("a"), delta(&"x".repeat(40_000)));
+    let head = write_to("r", "").replace("length: 0", &format!("length: {}", first.len() + second.len()));
+    let stream = TcpStream::connect(served.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut reading, mut writing) = stream.into_split();
+    writing.write_all((head + &first).as_bytes()).await.unwrap();
+    let (stop, mut stopped) = watch::channel(false);
+    let trickle = tokio::spawn(async move {
+        let mut at = 0;
+        // Pieces that come sooner than a body counts as late.
+        while !*stopped.borrow_and_update() && at < second.len() - 1 {
+            writing.write_all(&second.as_bytes()[at..=at]).await.unwrap();
+            at += 1;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        writing.write_all(&second.as_bytes()[at..]).await.unwrap();
+        writing
+    });
+    served.until_records("r", 1).await;
+    assert!(!trickle.is_finished(), "the rest was there already");
+    stop.send_replace(true);
+    let writing = within_timeout(trickle).await.unwrap();
+    let mut answer = [0; 1 << 10];
+    let count = within_timeout(reading.read(&mut answer)).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer[..count]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"accepted\":2"), "{answer}");
+    drop(writing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_resets_no_connection_whose_last_answer_is_on_its_way() {
+    let mut served = Served::start().await;
+    let (mut reading, mut writing) = TcpStream::connect(served.address).await.unwrap().into_split();
+    let requests: String = (0..8_000).map(|number| write_to("r", &delta(&number.to_string()))).collect();
+    let sender = tokio::spawn(async move {
+        // The server stops reading at some time, and the client sees that here.
+        let _ = writing.write_all(requests.as_bytes()).await;
+        writing
+    });
+    let (mut text, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        let count = within_timeout(reading.read(&mut buffer)).await.expect("the connection was reset");
+        if count == 0 {
+            break;
+        }
+        served.begin_to_stop();
+        text.extend_from_slice(&buffer[..count]);
+    }
+    let text = String::from_utf8(text).unwrap();
+    let (answers, last) = (text.matches("HTTP/1.1 200").count(), text.rfind("HTTP/1.1 200").unwrap());
+    assert!(text[last..].contains("connection: close"), "{}", &text[last..]);
+    drop(sender.await.unwrap());
+    let served = served.restarted().await;
+    assert_eq!(served.get("/v1/runs/r").await.json()["counts"]["records"], answers);
+}
+
+#[tokio::test]
+async fn a_loop_that_fails_ends_the_server_with_an_error() {
+    let (served, log) = Served::through(FlakyLog::new, |_| {}).await;
+    let mut raw = served.raw().await;
+    raw.send(write_to("r", &delta("a")).as_bytes()).await.unwrap();
+    raw.answer().await.unwrap().written(1, 0);
+    log.panic_at_batches();
+    raw.send(write_to("r", &delta("a")).as_bytes()).await.unwrap();
+    assert!(raw.answer().await.is_none(), "nothing was acknowledged");
+    let error = served.ended().await.unwrap_err();
+    assert!(error.to_string().contains("socket loop"), "{error}");
 }
 
 #[tokio::test]

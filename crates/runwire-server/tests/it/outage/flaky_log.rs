@@ -1,7 +1,7 @@
 //! A log wrapper with injected outages.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -38,12 +38,20 @@ pub(crate) struct FlakyLog {
     last: Mutex<Option<(&'static str, usize)>>,
     refused: Mutex<HashMap<&'static str, usize>>,
     refusals: watch::Sender<()>,
+    /// Whether batches of appends panic.
+    panics: AtomicBool,
 }
 
 impl FlakyLog {
     pub(crate) fn new(log: Arc<dyn Log>) -> Arc<Self> {
         let (away, last, refused) = (AtomicU8::new(0), Mutex::default(), Mutex::default());
-        Arc::new(Self { log, away, last, refused, refusals: watch::Sender::new(()) })
+        let panics = AtomicBool::new(false);
+        Arc::new(Self { log, away, last, refused, refusals: watch::Sender::new(()), panics })
+    }
+
+    /// Has the next batch of appends panic, on the thread that submits it.
+    pub(crate) fn panic_at_batches(&self) {
+        self.panics.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn fail(&self, away: Outage) {
@@ -105,6 +113,12 @@ impl LogEvents for FlakyLog {
         }
         let appended = self.check(WRITE, "append")?.append(append).await?;
         self.acknowledged(appended)
+    }
+
+    /// Takes no batches, as a log whose queue is full.
+    fn submit_appends(&self, appends: Vec<QueuedAppend>, _: &Arc<dyn ReplySink>) -> Vec<QueuedAppend> {
+        assert!(!self.panics.load(Ordering::SeqCst), "a panic of a test");
+        appends
     }
 
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::context::TestContext;
-use super::http::get;
+use super::http::{get, loop_requests};
 use super::random::{Random, Seed, rounds};
 use super::workload::Workload;
 use crate::command::{TIMEOUT, run_command, runwire};
@@ -149,6 +149,12 @@ fn with_fault(fault: &Fault, random: &mut Random) -> (String, Option<ExitStatus>
         let _watch = context.watch();
         let workload = Workload::begin(threads, &context, &random.named(fault.kind), "f", fault.weight);
         std::thread::sleep(random.millis(150));
+        // What most producers and readers meet, meets the fault.
+        let begun = Instant::now();
+        while !loop_requests(server.address()).unwrap().iter().all(|count| *count > 0) {
+            assert!(begun.elapsed() < TIMEOUT, "{fault:?}: socket loops serve nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         File::create(&armed).unwrap();
         let may_go_on = matches!(fault.kind, "write-short" | "read-error") || fault.file == STORE;
         let begun = Instant::now();

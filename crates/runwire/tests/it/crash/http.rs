@@ -1,4 +1,7 @@
 //! A strict HTTP client: it distinguishes a complete response from one that broke off.
+//!
+//! It keeps connections open, and says nothing about that: a server serves what closes its connection in another way than
+//! what most producers send.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -55,11 +58,61 @@ pub(crate) fn post(server: SocketAddr, path: &str, fields: Fields, body: &str) -
     Exchange::begin(server, "POST", path, fields, Some(body.as_bytes()))?.answer()
 }
 
+/// The kinds of what socket loops serve: writers, readers.
+const LOOP_ROLES: [&str; 2] = ["writer", "reader"];
+
+/// Returns how many appends a server's socket loops have answered since its start, and how many streams they have taken over.
+pub(crate) fn loop_requests(server: SocketAddr) -> io::Result<[u64; 2]> {
+    let metrics = get(server, "/metrics")?.body;
+    Ok(LOOP_ROLES.map(|role| {
+        let name = format!("runwire_socket_loop_requests_total{{role=\"{role}\"}} ");
+        let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        count.unwrap_or_else(|| panic!("{name}is missing")).parse().unwrap()
+    }))
+}
+
+/// A connection for one request after the other.
+#[derive(Default)]
+pub(crate) struct KeptConnection(Option<(SocketAddr, TcpStream)>);
+
+impl KeptConnection {
+    /// Sends a request over the connection, or over a new one where there is none; keeps it if the answer is complete.
+    pub(crate) fn post(
+        &mut self,
+        server: SocketAddr,
+        path: &str,
+        fields: Fields,
+        body: &str,
+    ) -> io::Result<Answer> {
+        let stream = match self.0.take() {
+            Some((kept, stream)) if kept == server => stream,
+            _ => connect(server)?,
+        };
+        let mut exchange = Exchange::begin_over(stream, server, "POST", path, fields, Some(body.as_bytes()))?;
+        let answer = exchange.read_answer()?;
+        if exchange.keeps_open {
+            assert!(exchange.received.is_empty(), "bytes after an answer: {:?}", exchange.received);
+            self.0 = Some((server, exchange.stream));
+        }
+        Ok(answer)
+    }
+}
+
+fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(server)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(TICK))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    Ok(stream)
+}
+
 /// A request, and its answer as far as it has come.
 pub(crate) struct Exchange {
     stream: TcpStream,
     received: Vec<u8>,
     left: RemainingBody,
+    /// Whether the server has not said that it closes the connection.
+    keeps_open: bool,
 }
 
 /// What is still to come of an answer's body.
@@ -69,6 +122,8 @@ enum RemainingBody {
     Bytes(usize),
     /// So many bytes of a chunk and its line end, then the next chunk.
     Chunk(usize),
+    /// So many bytes after the last chunk.
+    End(usize),
     Nothing,
 }
 
@@ -91,11 +146,18 @@ impl Exchange {
         fields: Fields,
         body: Option<&[u8]>,
     ) -> io::Result<Self> {
-        let stream = TcpStream::connect(server)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(TICK))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n");
+        Self::begin_over(connect(server)?, server, method, path, fields, body)
+    }
+
+    fn begin_over(
+        stream: TcpStream,
+        server: SocketAddr,
+        method: &str,
+        path: &str,
+        fields: Fields,
+        body: Option<&[u8]>,
+    ) -> io::Result<Self> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {server}\r\n");
         for (name, value) in fields {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -106,7 +168,8 @@ impl Exchange {
         }
         let mut request = (head + "\r\n").into_bytes();
         request.extend_from_slice(body.unwrap_or_default());
-        let mut exchange = Self { stream, received: Vec::new(), left: RemainingBody::Nothing };
+        let left = RemainingBody::Nothing;
+        let mut exchange = Self { stream, received: Vec::new(), left, keeps_open: true };
         exchange.stream.write_all(&request)?;
         Ok(exchange)
     }
@@ -126,6 +189,10 @@ impl Exchange {
 
     /// Reads the answer to its end.
     pub(crate) fn answer(mut self) -> io::Result<Answer> {
+        self.read_answer()
+    }
+
+    fn read_answer(&mut self) -> io::Result<Answer> {
         let status = self.status()?;
         let (mut body, begun) = (Vec::new(), Instant::now());
         loop {
@@ -157,6 +224,7 @@ impl Exchange {
             (None, Some(_)) => RemainingBody::Chunk(0),
             (None, None) => RemainingBody::Nothing,
         };
+        self.keeps_open = field("connection:") != Some("close");
         Ok(status)
     }
 
@@ -175,7 +243,7 @@ impl Exchange {
                         let size: Vec<u8> = self.received.drain(..at + 2).collect();
                         let size = std::str::from_utf8(&size[..at]).unwrap();
                         self.left = match usize::from_str_radix(size, 16).unwrap() {
-                            0 => RemainingBody::Nothing,
+                            0 => RemainingBody::End(2),
                             size => RemainingBody::Chunk(size + 2),
                         };
                         continue;
@@ -187,7 +255,12 @@ impl Exchange {
                     self.left = RemainingBody::Chunk(0);
                     return Ok(BodyPiece::Bytes(bytes));
                 }
-                RemainingBody::Bytes(_) | RemainingBody::Chunk(_) => {}
+                RemainingBody::End(left) if self.received.len() >= left => {
+                    self.received.drain(..left);
+                    self.left = RemainingBody::Nothing;
+                    continue;
+                }
+                RemainingBody::Bytes(_) | RemainingBody::Chunk(_) | RemainingBody::End(_) => {}
             }
             if !self.receive()? {
                 return Ok(BodyPiece::Quiet);

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::context::TestContext;
+use super::http::loop_requests;
 use super::random::{Random, Seed, rounds};
 use super::workload::{Outcome, Workload};
 use crate::command::runwire;
@@ -19,10 +20,12 @@ fn a_killed_server_loses_no_acknowledged_event_and_takes_back_nothing_it_showed(
     // Runs that are left open must not end of themselves before they are looked at.
     let mut server = Server::start_with(&["--lease", "3600"]);
     let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut loops = [0; 2];
     let rounds = rounds();
     for first in (0..rounds).step_by(ROUNDS_OF_RUNS) {
         let begun = Instant::now();
-        let outcome = rounds_of_runs(&mut server, &mut random, first, rounds.min(first + ROUNDS_OF_RUNS));
+        let end = rounds.min(first + ROUNDS_OF_RUNS);
+        let outcome = rounds_of_runs(&mut server, &mut random, (first, end), &mut loops);
         let (frames, cuts, connections) = outcome.counts();
         eprintln!(
             "{} kills: {frames} frames, {cuts} writes cut off, {connections} connections of readers, {:.1} s",
@@ -32,6 +35,8 @@ fn a_killed_server_loses_no_acknowledged_event_and_takes_back_nothing_it_showed(
         assert!(cuts > 0, "nobody was writing when the server was killed");
         outcomes.push(outcome);
     }
+    // These are what most producers and readers meet.
+    assert!(loops.iter().all(|count| *count > 0), "socket loops served {loops:?} writes and streams");
     // What a later kill might have taken from the runs of before.
     let context = TestContext::new(server.address());
     for outcome in &outcomes {
@@ -40,13 +45,20 @@ fn a_killed_server_loses_no_acknowledged_event_and_takes_back_nothing_it_showed(
     assert_eq!(server.stop().code(), Some(0));
 }
 
-fn rounds_of_runs(server: &mut Server, random: &mut Random, first: usize, end: usize) -> Outcome {
+fn rounds_of_runs(
+    server: &mut Server,
+    random: &mut Random,
+    (first, end): (usize, usize),
+    loops: &mut [u64; 2],
+) -> Outcome {
     let context = TestContext::new(server.address());
     std::thread::scope(|threads| {
         let _watch = context.watch();
         let mut workload = Workload::begin(threads, &context, &random.named("cast"), &format!("k{first}"), 0);
         for round in first..end {
             std::thread::sleep(random.millis(250));
+            let served = loop_requests(server.address()).unwrap();
+            loops.iter_mut().zip(served).for_each(|(all, served)| *all += served);
             server.kill();
             // Recovery, too, may be cut off.
             if random.one_in(4) {

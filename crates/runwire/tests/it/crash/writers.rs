@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::context::TestContext;
 use super::frames::{RUN, WriterDialect};
-use super::http::{Answer, Exchange, WriteCounts, get, post};
+use super::http::{Answer, Exchange, KeptConnection, WriteCounts, get, post};
 use super::random::Random;
 use super::socket::{Socket, op};
 
@@ -63,6 +63,7 @@ impl Writer {
     pub(crate) fn stamped(self, context: &TestContext, mut random: Random) -> WriteLog {
         let _watch = context.watch();
         let mut log = self.log();
+        let mut connection = KeptConnection::default();
         let mut epoch = 1;
         while !log.is_finished(context) {
             let from = log.acknowledged;
@@ -71,7 +72,7 @@ impl Writer {
             let mut first_try = true;
             while log.acknowledged < from + count {
                 let at = log.acknowledged;
-                match self.post(context, Some((epoch, at)), &log.sent[at..]) {
+                match self.post(context, &mut connection, Some((epoch, at)), &log.sent[at..]) {
                     Ok(written) => {
                         assert_eq!(written.all(), log.sent.len() - at, "{self:?}");
                         assert!(!first_try || written.duplicates == 0, "{self:?}: {written:?}");
@@ -154,12 +155,13 @@ impl Writer {
         let _watch = context.watch();
         let mut log = self.log();
         let mut tries = Vec::new();
+        let mut connection = KeptConnection::default();
         let mut since = Instant::now();
         while !log.is_finished(context) {
             let from = log.sent.len();
             self.send_more(&mut log, &mut random);
             let to = log.sent.len();
-            let posted = self.post(context, None, &log.sent[from..to]);
+            let posted = self.post(context, &mut connection, None, &log.sent[from..to]);
             tries.push(Try { from, to, acknowledged: posted.is_ok() });
             match posted {
                 Ok(written) => {
@@ -292,12 +294,13 @@ impl Writer {
     fn post(
         &self,
         context: &TestContext,
+        connection: &mut KeptConnection,
         stamp: Option<(u64, usize)>,
         frames: &[String],
     ) -> io::Result<WriteCounts> {
         let stamp = stamp.map(|(epoch, at)| self.stamp(epoch, at));
         let fields = stamp.as_ref().map_or(&[][..], |stamp| &stamp[..]);
-        taken(&post(context.server(), &self.path(), fields, &lines(frames))?)
+        taken(&connection.post(context.server(), &self.path(), fields, &lines(frames))?)
     }
 
     /// Learns how far it came; whatever was acknowledged must be there.
