@@ -30,7 +30,7 @@ pub(crate) use encoder::{FeedEncoder, FeedKey};
 pub(crate) use follower::FeedListener;
 pub(crate) use reader::{FeedPosition, FeedReader, Next, ResumeOptions};
 pub(crate) use ring::{FeedLookup, HeldSegments};
-pub(crate) use segment::{Segment, StreamFormat, http_chunk};
+pub(crate) use segment::{Segment, SegmentFrame, StreamFormat, http_chunk};
 
 use crate::memory_budget::{MemoryBudget, MemoryShare};
 use follower::Followers;
@@ -218,8 +218,8 @@ impl Feed {
         }
     }
 
-    /// Makes an empty share of the memory budget for a reader that catches up.
-    fn memory_share(&self) -> MemoryShare {
+    /// Makes an empty share of the memory budget for what a reader is sent.
+    pub(crate) fn memory_share(&self) -> MemoryShare {
         self.memory.answer()
     }
 
