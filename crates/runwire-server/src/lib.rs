@@ -61,6 +61,7 @@ mod resources;
 mod rewind;
 mod routes;
 mod socket_loop;
+mod stalled_streams;
 pub mod webhooks;
 mod websocket;
 mod write;

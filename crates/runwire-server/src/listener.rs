@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,6 +32,7 @@ use crate::metrics::RouteClass;
 use crate::read::raw_http::{self, RawStream, StreamOutcome};
 use crate::rewind::RewindStream;
 use crate::socket_loop::{self, ReturnedStream, SocketLoops};
+use crate::stalled_streams::{self, StreamExecutor};
 use crate::{AppState, hosts, limits, origin, routes, write};
 
 /// The first bytes of every HTTP/2 connection.
@@ -140,8 +141,8 @@ fn http1_builder(header_time: Duration) -> http1::Builder {
     builder
 }
 
-fn builder(header_time: Duration) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn builder(header_time: Duration) -> auto::Builder<StreamExecutor> {
+    let mut builder = auto::Builder::new(StreamExecutor::new(limits::STALLED_TIME));
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -234,7 +235,7 @@ pub(crate) struct Connections {
     pub(crate) runtime: Handle,
     loops: SocketLoops,
     router: Router,
-    builder: auto::Builder<TokioExecutor>,
+    builder: auto::Builder<StreamExecutor>,
     /// For connections that are known to be HTTP/1: a version that is read separately hides faults in the rest of a head
     /// that never ends.
     http1_builder: http1::Builder,
@@ -358,7 +359,7 @@ trait ShutDown {
     fn shut_down(self: Pin<&mut Self>);
 }
 
-impl ShutDown for auto::UpgradeableConnection<'_, TokioIo<RewindStream>, RequestService, TokioExecutor> {
+impl ShutDown for auto::UpgradeableConnection<'_, TokioIo<RewindStream>, RequestService, StreamExecutor> {
     fn shut_down(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -421,7 +422,7 @@ impl hyper::service::Service<Request<Incoming>> for RequestService {
                 let written = write::run(&state, run, &request, body).await;
                 let response = written.into_response();
                 metrics.count_request(class, response.status());
-                Ok(response)
+                Ok(stalled_streams::watch(response))
             });
         }
         let mut request = request.map(Body::new);
@@ -430,7 +431,7 @@ impl hyper::service::Service<Request<Incoming>> for RequestService {
         Box::pin(async move {
             let response = answer.await?;
             metrics.count_request(class, response.status());
-            Ok(response)
+            Ok(stalled_streams::watch(response))
         })
     }
 }
