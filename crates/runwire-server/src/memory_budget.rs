@@ -1,7 +1,8 @@
 //! The memory budget: one limit for the bytes that are buffered for clients, whatever their number.
 //!
 //! A share is taken before bytes are read or made, waited for in order, and given back when they are sent. Answers and
-//! requests have a half each, so that readers who take nothing keep nobody from writing.
+//! requests have a half each, so that readers who take nothing keep nobody from writing. An eighth of all is for the
+//! newest frames of runs and threads that are read (`feed/ring.rs`), which need no share.
 //!
 //! A share may grow while it is held, so shares could wait for each other. Therefore a part of each half is kept for one
 //! share at a time: of those that wait to grow, the one that has waited longest may go beyond what is free, so that
@@ -18,6 +19,8 @@ use crate::limits;
 
 /// Bytes of one permit of the semaphores.
 const UNIT: usize = 4 << 10;
+/// The part of the budget for the rings of feeds: one of so many.
+const RING_PART: u64 = 8;
 /// The part of a half that is kept for the share that may go beyond what is free: one of so many.
 const RESERVED_PART: u32 = 4;
 
@@ -26,6 +29,7 @@ const RESERVED_PART: u32 = 4;
 pub(crate) struct MemoryBudget {
     answers: Half,
     requests: Half,
+    ring_bytes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -53,8 +57,11 @@ impl Half {
 
 impl MemoryBudget {
     pub(crate) fn new(bytes: u64) -> Self {
-        let units = u32::try_from(bytes / 2 / UNIT as u64).unwrap_or(u32::MAX / 8).clamp(1, u32::MAX / 8);
-        Self { answers: Half::new(units), requests: Half::new(units) }
+        let rings = bytes / RING_PART;
+        let units = (bytes - rings) / 2 / UNIT as u64;
+        let units = u32::try_from(units).unwrap_or(u32::MAX / 8).clamp(1, u32::MAX / 8);
+        let ring_bytes = usize::try_from(rings).unwrap_or(usize::MAX);
+        Self { answers: Half::new(units), requests: Half::new(units), ring_bytes }
     }
 
     /// Makes an empty share for bytes that are sent to a client.
@@ -65,6 +72,11 @@ impl MemoryBudget {
     /// Makes an empty share for bytes that a client sends.
     pub(crate) fn request(&self) -> MemoryShare {
         self.requests.share()
+    }
+
+    /// Returns the bytes that the rings of all feeds may hold together.
+    pub(crate) fn ring_bytes(&self) -> usize {
+        self.ring_bytes
     }
 
     /// Returns the bytes that are taken, without those of the reserve.
@@ -204,7 +216,7 @@ mod tests {
     use super::*;
 
     /// A budget of which a half has a mebibyte, and a third of one in reserve.
-    const BUDGET: u64 = 2 * 341 * UNIT as u64;
+    const BUDGET: u64 = 2 * 341 * UNIT as u64 * RING_PART / (RING_PART - 1) + 1;
 
     #[tokio::test]
     async fn shares_are_waited_for_in_order_and_given_back() {

@@ -189,3 +189,44 @@ async fn serve<S: MessageHandler>(state: &AppState, socket: WebSocket, handler: 
     drop((handler, out));
     let _ = sender.await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::feed::FeedCursor;
+
+    #[tokio::test]
+    async fn what_is_queued_is_bounded_by_its_bytes_and_has_a_share() {
+        let memory = MemoryBudget::new(64 << 20);
+        let (out, mut queue) = Outbox::new(memory.clone());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(out.send("x".repeat(200 << 10)).await);
+        {
+            let mut second = pin!(out.send("x".repeat(100 << 10)));
+            assert_eq!(second.as_mut().poll(&mut context), Poll::Pending);
+            drop(queue.recv().await);
+            assert!(second.await);
+        }
+        drop(queue.recv().await);
+
+        // A message that is larger than all of the queue is alone in it.
+        let mut segment = Segment::begin(0, None);
+        segment.push_frame(FeedCursor::after(1), None, &vec![b'x'; 1 << 20]);
+        let frame = segment.frames(0).next().unwrap();
+        let text = |frame: SegmentFrame<'_>| String::from_utf8_lossy(frame.data).into_owned();
+        assert!(out.send_frame(&segment, frame, text).await);
+        assert!(memory.taken() >= 2 << 20);
+        {
+            let mut next = pin!(out.send("small".into()));
+            assert_eq!(next.as_mut().poll(&mut context), Poll::Pending);
+            drop(queue.recv().await);
+            assert!(next.await);
+        }
+        assert_eq!(memory.taken(), 0);
+        drop(queue);
+        assert!(!out.send("closed".into()).await);
+    }
+}

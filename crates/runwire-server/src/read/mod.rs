@@ -73,7 +73,8 @@ pub(crate) async fn respond(
                 Some(reader) => page(reader, params.limit_or_default()).await?,
                 None => page::EncodedPage::default(),
             };
-            Ok(page.into_response())
+            let body = page.body();
+            Ok(page.respond(body))
         }
         (ResponseFormat::Stream(_), None) => Ok(StatusCode::NO_CONTENT.into_response()),
         (ResponseFormat::Stream(format), Some(reader)) => {

@@ -70,15 +70,15 @@ pub(crate) async fn page(reader: FeedReader, limit: usize) -> Result<EncodedPage
 }
 
 impl EncodedPage {
-    /// Responds with `{frames: [{cursor, frame}], next}`.
-    pub(super) fn into_response(self) -> Response {
+    /// Writes `{frames: [{cursor, frame}], next}`.
+    pub(crate) fn body(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.wrapped.len() + 64);
         body.extend_from_slice(br#"{"frames":["#);
         body.extend_from_slice(&self.wrapped);
         body.extend_from_slice(br#"],"next":"#);
         self.write_next(&mut body);
         body.push(b'}');
-        self.respond(body)
+        body
     }
 
     /// Responds with JSON that was made of the page, which keeps its share until it is sent.
