@@ -1,11 +1,11 @@
 //! The reader of a feed: a cursor that moves through the frames of a run or thread.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use runwire_log::{LogError, TailHead};
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::encoder::page_bytes;
 use super::{Feed, FeedCursor, FeedEncoder, FeedLookup, Segment};
@@ -71,8 +71,15 @@ enum OnOutage {
     Waiting,
 }
 
-/// A page of the store that is being read and encoded.
-type LoadingPage = Pin<Box<dyn Future<Output = Result<LoadedPage, LogError>> + Send>>;
+/// A page of the store that is being read and encoded, in a task: it goes on while its reader waits for its client, so
+/// that what it has taken keeps nobody from reading.
+struct LoadingPage(JoinHandle<Result<LoadedPage, LogError>>);
+
+impl Drop for LoadingPage {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 /// What is read for a reader.
 struct PageRequest {
@@ -376,11 +383,12 @@ impl FeedReader {
                 };
                 let share = self.gathered.take().unwrap_or_else(|| GatheredShare::new(&self.feed, false));
                 let page = PageRequest { at: self.at, compact: self.compact, wait, share };
-                none.insert(Box::pin(load(self.feed.clone(), self.encoder.take(), page)))
+                none.insert(LoadingPage(tokio::spawn(load(self.feed.clone(), self.encoder.take(), page))))
             }
         };
-        let loaded = loading.await;
+        let loaded = (&mut loading.0).await;
         self.loading = None;
+        let loaded = loaded.map_err(|error| LogError::Unavailable(error.to_string()))?;
         let LoadedPage { encoder, segment, gathered } = loaded?;
         self.gathered = gathered;
         match segment {
