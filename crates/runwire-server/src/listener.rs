@@ -33,7 +33,7 @@ use crate::read::raw_http::{self, RawStream, StreamOutcome};
 use crate::rewind::RewindStream;
 use crate::socket_loop::{self, ReturnedStream, SocketLoops};
 use crate::stalled_streams::{self, StreamExecutor};
-use crate::{AppState, hosts, limits, origin, routes, write};
+use crate::{AppState, Config, hosts, limits, origin, routes, write};
 
 /// The first bytes of every HTTP/2 connection.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
@@ -66,7 +66,7 @@ pub(crate) async fn serve(
         runtime: Handle::current(),
         loops: SocketLoops::prepare()?,
         router: routes::router(state.clone()),
-        builder: builder(state.config.header_time),
+        builder: builder(&state.config),
         http1_builder: http1_builder(state.config.header_time),
         cut,
     });
@@ -88,7 +88,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                prepare(&stream);
+                prepare(&stream, state.config.stalled_time);
                 tokio::spawn(connection(connections.clone(), stream, permit));
             }
             Err(error) => pause_after(&error).await,
@@ -141,12 +141,12 @@ fn http1_builder(header_time: Duration) -> http1::Builder {
     builder
 }
 
-fn builder(header_time: Duration) -> auto::Builder<StreamExecutor> {
-    let mut builder = auto::Builder::new(StreamExecutor::new(limits::STALLED_TIME));
+fn builder(config: &Config) -> auto::Builder<StreamExecutor> {
+    let mut builder = auto::Builder::new(StreamExecutor::new(config.stalled_time));
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(header_time)
+        .header_read_timeout(config.header_time)
         .max_headers(limits::HEADERS)
         .max_buf_size(limits::HEAD_BYTES);
     builder
@@ -162,7 +162,7 @@ fn builder(header_time: Duration) -> auto::Builder<StreamExecutor> {
 }
 
 /// Sets socket options for small, latency-sensitive messages. Errors mean that the socket is already closed.
-fn prepare(stream: &TcpStream) {
+fn prepare(stream: &TcpStream, stalled_time: Duration) {
     let _ = stream.set_nodelay(true);
     let probes = TcpKeepalive::new().with_time(limits::PROBE_TIME).with_interval(limits::HEADER_TIME);
     let socket = SockRef::from(stream);
@@ -172,7 +172,7 @@ fn prepare(stream: &TcpStream) {
     let _ = socket.set_tcp_notsent_lowat(limits::UNSENT_BYTES);
     // Counts from when the peer's window is full, although it acknowledges probes; then the connection is reset.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let _ = socket.set_tcp_user_timeout(Some(limits::STALLED_TIME));
+    let _ = socket.set_tcp_user_timeout(Some(stalled_time));
 }
 
 /// Pauses after an accept error that would repeat at once, such as too many open files.
