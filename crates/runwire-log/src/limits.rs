@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Bytes of the newest records that are cached in memory for each thread that is being read.
 pub const TAIL_BYTES: usize = 256 << 10;
+/// Bytes of the newest records of all such threads; beyond it those that have rested longest are read from the store.
+pub const TAILS_BYTES: usize = 64 << 20;
 /// Producers that one run, or one thread written as a whole, may have.
 pub const PRODUCERS: usize = 256;
 /// Producers that one tenant may have whose frames name their threads.

@@ -38,7 +38,7 @@ pub struct HistoryCache {
 
 impl HistoryCache {
     /// Returns the bytes of texts and arguments that are cached.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let gathered = self.gathered.borrow().as_ref().map_or(0, Gathered::bytes);
         gathered + self.texts.borrow().as_ref().map_or(0, |known| known.bytes)
     }

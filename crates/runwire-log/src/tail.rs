@@ -4,6 +4,7 @@
 //! store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::watch;
@@ -27,6 +28,9 @@ pub struct TailHead {
 pub struct Tail {
     head: watch::Sender<TailHead>,
     recent: Mutex<Recent>,
+    /// The number of its newest records among those that all tails were offered.
+    last_offer: AtomicU64,
+    shared: Arc<SharedTails>,
     /// In a cluster: unfollows the thread when the last reader leaves.
     follow_guard: OnceLock<FollowGuard>,
 }
@@ -41,10 +45,12 @@ pub(crate) enum OfferResult {
 }
 
 impl Tail {
-    fn new() -> Self {
+    fn new(shared: Arc<SharedTails>) -> Self {
         Self {
             head: watch::Sender::new(TailHead::default()),
             recent: Mutex::default(),
+            last_offer: AtomicU64::new(0),
+            shared,
             follow_guard: OnceLock::new(),
         }
     }
@@ -70,7 +76,7 @@ impl Tail {
     /// Shows committed, consecutive records of the only writer.
     pub(crate) fn publish(&self, records: &[Arc<StoredRecord>]) {
         if self.offer(records) == OfferResult::OutOfOrder {
-            *lock(&self.recent) = Recent::default();
+            self.change(|recent| *recent = Recent::default());
             self.offer(records);
         }
     }
@@ -82,24 +88,23 @@ impl Tail {
 
     /// Takes committed, consecutive records from any source; shows those without a gap.
     pub(crate) fn offer(&self, records: &[Arc<StoredRecord>]) -> OfferResult {
-        let (offered, newest) = {
-            let mut recent = lock(&self.recent);
-            (recent.offer(records), recent.newest())
-        };
+        let (offered, newest) = self.change(|recent| (recent.offer(records), recent.newest()));
         self.announce(newest);
+        let number = self.shared.offers.fetch_add(1, Ordering::Relaxed);
+        self.last_offer.store(number, Ordering::Relaxed);
+        self.shared.evict();
         offered
     }
 
     /// Sets the head that the store had after the tail was created; returns whether records are missing.
     pub(crate) fn set_position(&self, head: u64) -> bool {
-        let (is_missing, newest) = {
-            let mut recent = lock(&self.recent);
+        let (is_missing, newest) = self.change(|recent| {
             recent.reported = recent.reported.max(head);
             // Readers before this read the store.
             let floor = *recent.floor.get_or_insert(head);
             let newest = recent.newest().unwrap_or(floor);
             (recent.reported > newest, newest)
-        };
+        });
         self.announce(Some(newest));
         is_missing
     }
@@ -118,30 +123,31 @@ impl Tail {
 
     /// Skips records that are too many for the tail: the store has them.
     pub(crate) fn skip_to(&self, head: u64) {
-        let newest = {
-            let mut recent = lock(&self.recent);
+        let newest = self.change(|recent| {
             if recent.newest().is_none_or(|newest| newest < head) {
                 recent.restart(head);
             }
             recent.newest()
-        };
+        });
         self.announce(newest);
     }
 
     /// Forgets reported records up to `reported`, which the store turned out not to have.
     pub(crate) fn forget_reported(&self, reported: u64) {
-        let mut recent = lock(&self.recent);
-        if recent.reported <= reported {
-            recent.reported = recent.newest().unwrap_or(0);
-            (recent.out_of_order, recent.out_of_order_bytes) = (BTreeMap::new(), 0);
-        }
+        self.change(|recent| {
+            if recent.reported <= reported {
+                recent.reported = recent.newest().unwrap_or(0);
+                (recent.out_of_order, recent.out_of_order_bytes) = (BTreeMap::new(), 0);
+            }
+        });
     }
 
     /// Rewinds to the head of a store that has lost records.
     pub(crate) fn rewind_to(&self, head: u64) {
-        let mut recent = lock(&self.recent);
-        *recent = Recent { floor: Some(head), reported: head, ..Recent::default() };
-        self.head.send_modify(|known| known.seq = head);
+        self.change(|recent| {
+            *recent = Recent { floor: Some(head), reported: head, ..Recent::default() };
+            self.head.send_modify(|known| known.seq = head);
+        });
     }
 
     /// Attaches the guard that unfollows the thread; returns whether there was none yet.
@@ -154,6 +160,28 @@ impl Tail {
         self.follow_guard.get().is_some()
     }
 
+    /// Drops the records; the store has them.
+    fn clear(&self) {
+        self.change(|recent| {
+            if let Some(newest) = recent.newest() {
+                recent.restart(newest);
+            }
+        });
+    }
+
+    /// Changes the records, and counts what they take.
+    fn change<T>(&self, change: impl FnOnce(&mut Recent) -> T) -> T {
+        let mut recent = lock(&self.recent);
+        let before = recent.held_bytes();
+        let changed = change(&mut recent);
+        let bytes = &self.shared.bytes;
+        match recent.held_bytes().checked_sub(before) {
+            Some(more) => bytes.fetch_add(more, Ordering::Relaxed),
+            None => bytes.fetch_sub(before - recent.held_bytes(), Ordering::Relaxed),
+        };
+        changed
+    }
+
     fn announce(&self, newest: Option<u64>) {
         let Some(newest) = newest else { return };
         self.head.send_if_modified(|head| {
@@ -161,6 +189,12 @@ impl Tail {
             head.seq = head.seq.max(newest);
             is_new
         });
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        self.change(|recent| *recent = Recent::default());
     }
 }
 
@@ -178,6 +212,10 @@ struct Recent {
 }
 
 impl Recent {
+    fn held_bytes(&self) -> usize {
+        self.bytes + self.out_of_order_bytes
+    }
+
     fn newest(&self) -> Option<u64> {
         self.records.back().map(|newest| newest.record.seq).or(self.floor)
     }
@@ -246,7 +284,37 @@ fn weight(records: &[Arc<StoredRecord>]) -> usize {
 /// The tails of all threads with readers.
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
+    shared: Arc<SharedTails>,
+}
+
+/// What all tails share.
+#[derive(Debug, Default)]
+struct SharedTails {
     threads: Mutex<HashMap<ThreadKey, Weak<Tail>>>,
+    /// The bytes of the records of all tails.
+    bytes: AtomicUsize,
+    /// Counts what all tails were offered.
+    offers: AtomicU64,
+    /// Held by whoever empties tails.
+    eviction: Mutex<()>,
+}
+
+impl SharedTails {
+    /// Empties the tails that have rested longest, if all of them hold more than [`limits::TAILS_BYTES`].
+    fn evict(&self) {
+        if self.bytes.load(Ordering::Relaxed) <= limits::TAILS_BYTES {
+            return;
+        }
+        let Ok(_evicting) = self.eviction.try_lock() else { return };
+        let mut tails: Vec<Arc<Tail>> = lock(&self.threads).values().filter_map(Weak::upgrade).collect();
+        tails.sort_unstable_by_key(|tail| tail.last_offer.load(Ordering::Relaxed));
+        for tail in tails {
+            if self.bytes.load(Ordering::Relaxed) <= limits::TAILS_BYTES / 4 * 3 {
+                return;
+            }
+            tail.clear();
+        }
+    }
 }
 
 impl Tails {
@@ -257,11 +325,11 @@ impl Tails {
 
     /// Returns the tail of a thread, created if missing, and whether it is new.
     pub(crate) fn find(&self, thread: &ThreadKey) -> (Arc<Tail>, bool) {
-        let mut threads = lock(&self.threads);
+        let mut threads = lock(&self.shared.threads);
         if let Some(tail) = threads.get(thread).and_then(Weak::upgrade) {
             return (tail, false);
         }
-        let tail = Arc::new(Tail::new());
+        let tail = Arc::new(Tail::new(self.shared.clone()));
         if threads.len() >= 64 && threads.len() == threads.capacity() {
             threads.retain(|_, tail| tail.strong_count() > 0);
             let room = 2 * threads.len();
@@ -273,7 +341,7 @@ impl Tails {
 
     /// Returns the tail of a thread that has readers.
     pub(crate) fn live(&self, thread: &ThreadKey) -> Option<Arc<Tail>> {
-        lock(&self.threads).get(thread).and_then(Weak::upgrade)
+        lock(&self.shared.threads).get(thread).and_then(Weak::upgrade)
     }
 }
 
@@ -291,6 +359,10 @@ mod tests {
     use runwire_model::record::Record;
 
     use super::*;
+
+    fn tail() -> Arc<Tail> {
+        Arc::new(Tail::new(Arc::default()))
+    }
 
     fn records(seqs: RangeInclusive<u64>) -> Vec<Arc<StoredRecord>> {
         sized(seqs, 10)
@@ -316,7 +388,7 @@ mod tests {
 
     #[test]
     fn records_in_any_order_are_shown_once_and_in_order() {
-        let tail = Tail::new();
+        let tail = tail();
         assert!(!tail.set_position(3));
         assert_eq!(tail.offer(&records(6..=7)), OfferResult::OutOfOrder);
         assert_eq!((tail.head().seq, after(&tail, 3)), (3, Some(vec![])));
@@ -334,12 +406,12 @@ mod tests {
 
     #[test]
     fn records_that_the_store_reported_first_are_shown() {
-        let tail = Tail::new();
+        let tail = tail();
         assert!(!tail.set_position(5));
         assert_eq!(tail.offer(&records(4..=5)), OfferResult::Shown);
         assert_eq!((tail.head().seq, after(&tail, 3)), (5, Some(vec![4, 5])));
         // And what was shown before the store was asked.
-        let tail = Tail::new();
+        let tail = tail();
         assert_eq!(tail.offer(&records(6..=6)), OfferResult::Shown);
         assert!(!tail.set_position(5));
         assert!(tail.set_position(8));
@@ -348,7 +420,7 @@ mod tests {
 
     #[test]
     fn records_that_are_too_many_are_skipped() {
-        let tail = Tail::new();
+        let tail = tail();
         tail.set_position(1);
         tail.offer(&records(9..=9));
         tail.offer(&records(12..=12));
@@ -367,7 +439,7 @@ mod tests {
 
     #[test]
     fn out_of_order_records_use_bounded_memory() {
-        let tail = Tail::new();
+        let tail = tail();
         tail.set_position(1);
         for seq in 3..1000 {
             assert_eq!(tail.offer(&sized(seq..=seq, 1000)), OfferResult::OutOfOrder);
@@ -378,5 +450,24 @@ mod tests {
         assert!(lock(&tail.recent).bytes <= limits::TAIL_BYTES);
         assert_eq!(lock(&tail.recent).out_of_order_bytes, 0);
         assert_eq!(tail.missing().map(|(_, reported)| reported), Some(999));
+    }
+
+    #[test]
+    fn all_tails_together_hold_no_more_than_their_limit() {
+        let tails = Tails::default();
+        let count = 2 * limits::TAILS_BYTES / limits::TAIL_BYTES;
+        let all: Vec<_> =
+            (0..count).map(|at| tails.of(&ThreadKey::new("t", format!("{at}").as_str()))).collect();
+        for tail in &all {
+            tail.publish(&sized(1..=2, limits::TAIL_BYTES / 3));
+            assert!(tails.shared.bytes.load(Ordering::Relaxed) <= limits::TAILS_BYTES);
+            assert_eq!(after(tail, 0), Some(vec![1, 2]));
+        }
+        // Those that have rested longest are empty, and their readers go on.
+        assert_eq!((after(&all[0], 0), after(&all[0], 2)), (None, Some(vec![])));
+        all[0].publish(&sized(3..=3, 10));
+        assert_eq!((all[0].head().seq, after(&all[0], 2)), (3, Some(vec![3])));
+        drop(all);
+        assert_eq!(tails.shared.bytes.load(Ordering::Relaxed), 0);
     }
 }

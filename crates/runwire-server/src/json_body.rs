@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
+use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
 use runwire_model::ErrorCode;
 use runwire_model::json::check_nested;
@@ -42,9 +43,16 @@ impl<T: DeserializeOwned, const LIMIT: usize> FromRequest<Arc<AppState>> for Hel
     }
 }
 
-/// Reads a body. Its share grows before its bytes are kept: once for them, once for what they are parsed into.
+/// Reads a body. Its share is taken before its bytes are kept: once for them, once for what they are parsed into; at once
+/// where the length is known, so that bodies that arrive side by side do not wait for each other.
 async fn read(mut body: Limited<Body>, limit: usize, share: &mut MemoryShare) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
+    if let Some(announced) = body.size_hint().exact().and_then(|announced| usize::try_from(announced).ok())
+        && announced > limits::FREE_BYTES
+        && announced <= limit
+    {
+        share.grow_in_time(2 * announced).await?;
+    }
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| body_error(&*error, limit))?;
         let Ok(data) = frame.into_data() else { continue };

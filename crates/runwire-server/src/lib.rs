@@ -61,6 +61,7 @@ mod resources;
 mod rewind;
 mod routes;
 mod socket_loop;
+mod stalled_streams;
 pub mod webhooks;
 mod websocket;
 mod write;
@@ -92,6 +93,8 @@ pub struct Config {
     pub memory_budget: u64,
     /// Timeout for the head of a request.
     pub header_time: Duration,
+    /// Time after which a client is cut off that takes none of the bytes that are sent to it.
+    pub stalled_time: Duration,
     /// Interval of keep-alives on an idle stream.
     pub keep_alive: Duration,
     /// Idle time of an open body after which its run is checked.
@@ -139,6 +142,7 @@ impl Default for Config {
             connections: limits::CONNECTIONS,
             memory_budget: limits::MEMORY_BUDGET_BYTES,
             header_time: limits::HEADER_TIME,
+            stalled_time: limits::STALLED_TIME,
             keep_alive: limits::KEEP_ALIVE_TIME,
             body_idle: limits::BODY_IDLE_TIME,
             heartbeat: limits::HEARTBEAT_TIME,

@@ -138,6 +138,8 @@ pub const MESSAGE_BYTES: usize = 4 << 20;
 pub const MESSAGE_ID_BYTES: usize = 256;
 /// Outgoing messages in the queue of one WebSocket; subscriptions wait while it is full.
 pub const SOCKET_QUEUE: usize = 32;
+/// Bytes of those messages; a larger one is queued alone.
+pub const SOCKET_QUEUE_BYTES: usize = 256 << 10;
 /// Time that the reply to a WebSocket ping waits for renewing leases.
 pub const RENEWAL_TIME: Duration = Duration::from_secs(1);
 /// Subscriptions of one WebSocket, and targets whose leases its pings renew.

@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::io::AsyncReadExt;
@@ -33,7 +33,8 @@ use crate::metrics::RouteClass;
 use crate::read::raw_http::{self, RawStream, StreamOutcome};
 use crate::rewind::RewindStream;
 use crate::socket_loop::{self, ReturnedStream, SocketLoops};
-use crate::{AppState, hosts, limits, origin, routes, write};
+use crate::stalled_streams::{self, StreamExecutor};
+use crate::{AppState, Config, hosts, limits, origin, routes, write};
 
 /// The first bytes of every HTTP/2 connection.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
@@ -66,7 +67,7 @@ pub(crate) async fn serve(
         runtime: Handle::current(),
         loops: SocketLoops::prepare()?,
         router: routes::router(state.clone()),
-        builder: builder(state.config.header_time),
+        builder: builder(&state.config),
         http1_builder: http1_builder(state.config.header_time),
         cut,
         loop_failed: Notify::new(),
@@ -93,7 +94,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                prepare(&stream);
+                prepare(&stream, state.config.stalled_time);
                 tokio::spawn(connection(connections.clone(), stream, permit));
             }
             Err(error) => pause_after(&error).await,
@@ -146,12 +147,12 @@ fn http1_builder(header_time: Duration) -> http1::Builder {
     builder
 }
 
-fn builder(header_time: Duration) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn builder(config: &Config) -> auto::Builder<StreamExecutor> {
+    let mut builder = auto::Builder::new(StreamExecutor::new(config.stalled_time));
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(header_time)
+        .header_read_timeout(config.header_time)
         .max_headers(limits::HEADERS)
         .max_buf_size(limits::HEAD_BYTES);
     builder
@@ -167,7 +168,7 @@ fn builder(header_time: Duration) -> auto::Builder<TokioExecutor> {
 }
 
 /// Sets socket options for small, latency-sensitive messages. Errors mean that the socket is already closed.
-fn prepare(stream: &TcpStream) {
+fn prepare(stream: &TcpStream, stalled_time: Duration) {
     let _ = stream.set_nodelay(true);
     let probes = TcpKeepalive::new().with_time(limits::PROBE_TIME).with_interval(limits::HEADER_TIME);
     let socket = SockRef::from(stream);
@@ -177,7 +178,7 @@ fn prepare(stream: &TcpStream) {
     let _ = socket.set_tcp_notsent_lowat(limits::UNSENT_BYTES);
     // Counts from when the peer's window is full, although it acknowledges probes; then the connection is reset.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let _ = socket.set_tcp_user_timeout(Some(limits::STALLED_TIME));
+    let _ = socket.set_tcp_user_timeout(Some(stalled_time));
 }
 
 /// Pauses after an accept error that would repeat at once, such as too many open files.
@@ -240,7 +241,7 @@ pub(crate) struct Connections {
     pub(crate) runtime: Handle,
     loops: SocketLoops,
     router: Router,
-    builder: auto::Builder<TokioExecutor>,
+    builder: auto::Builder<StreamExecutor>,
     /// For connections that are known to be HTTP/1: a version that is read separately hides faults in the rest of a head
     /// that never ends.
     http1_builder: http1::Builder,
@@ -401,7 +402,7 @@ trait ShutDown {
     fn shut_down(self: Pin<&mut Self>);
 }
 
-impl ShutDown for auto::UpgradeableConnection<'_, TokioIo<RewindStream>, RequestService, TokioExecutor> {
+impl ShutDown for auto::UpgradeableConnection<'_, TokioIo<RewindStream>, RequestService, StreamExecutor> {
     fn shut_down(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
@@ -464,7 +465,7 @@ impl hyper::service::Service<Request<Incoming>> for RequestService {
                 let written = write::run(&state, run, &request, body).await;
                 let response = written.into_response();
                 metrics.count_request(class, response.status());
-                Ok(response)
+                Ok(stalled_streams::watch(response))
             });
         }
         let mut request = request.map(Body::new);
@@ -473,7 +474,7 @@ impl hyper::service::Service<Request<Incoming>> for RequestService {
         Box::pin(async move {
             let response = answer.await?;
             metrics.count_request(class, response.status());
-            Ok(response)
+            Ok(stalled_streams::watch(response))
         })
     }
 }

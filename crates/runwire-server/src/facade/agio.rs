@@ -20,7 +20,7 @@ use crate::openapi::params::{AgioPage, AgioQuery, AgioRun, FacadeAgent};
 use crate::openapi::schemas::{AgioEventPage, AgioRequest};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::read::{ReadParams, ResponseFormat, json, last_event_id, page, respond};
+use crate::read::{ReadParams, ResponseFormat, last_event_id, page, respond};
 
 /// Starts a run as Agio's front end does.
 ///
@@ -149,5 +149,5 @@ pub(crate) async fn events(
         Some(next) => body.push_str(&format!(r#"],"next_offset":{next}}}"#)),
         None => body.push_str(r#"],"next_offset":null}"#),
     }
-    Ok(json(body.into_bytes()))
+    Ok(page.respond(body.into_bytes()))
 }

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Extension;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use super::start_run::{BodyFields, StartAt, agent_in_query, agent_of, missing_field, read_params, start};
 use crate::auth::tenant_of;
-use crate::feed::{FeedReader, Next};
+use crate::feed::{FeedReader, Next, SegmentFrame};
 use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
 use crate::openapi::params::{FacadeAgent, LoomFrames};
@@ -118,7 +118,7 @@ impl websocket::MessageHandler for LoomSocket {
 impl LoomSocket {
     /// Queues a message; returns false if the socket is closed.
     async fn send(&self, text: String) -> bool {
-        self.out.send(Message::Text(text.into())).await.is_ok()
+        self.out.send(text).await
     }
 
     async fn dispatch(
@@ -208,12 +208,14 @@ async fn forward_frames(
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {
                 for frame in segment.frames(from).take(to - from) {
-                    let text = String::from_utf8_lossy(frame.data);
-                    let message = match frames {
-                        FrameWrapping::Wrapped => frame_message(&id, &text),
-                        FrameWrapping::Plain => text.into_owned(),
+                    let message = |frame: SegmentFrame<'_>| {
+                        let text = String::from_utf8_lossy(frame.data);
+                        match frames {
+                            FrameWrapping::Wrapped => frame_message(&id, &text),
+                            FrameWrapping::Plain => text.into_owned(),
+                        }
                     };
-                    if out.send(Message::Text(message.into())).await.is_err() {
+                    if !out.send_frame(&segment, frame, message).await {
                         return;
                     }
                 }
@@ -222,11 +224,11 @@ async fn forward_frames(
             Ok(Next::Ended) if reader.is_run_over() => return,
             Ok(Next::Ended) => {
                 let problem = Problem::new(ErrorCode::RunUnknown, "the run was deleted");
-                let _ = out.send(Message::Text(error(Some(&id), problem).into())).await;
+                out.send(error(Some(&id), problem)).await;
                 return;
             }
             Err(problem) => {
-                let _ = out.send(Message::Text(error(Some(&id), problem.into()).into())).await;
+                out.send(error(Some(&id), problem.into())).await;
                 return;
             }
         }

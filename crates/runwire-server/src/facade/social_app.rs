@@ -15,7 +15,7 @@ use crate::openapi::params::{HistoryPage, LastEventId, SocialAppThread};
 use crate::openapi::schemas::SocialAppHistory;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::read::{ReadParams, ResponseFormat, cursor_of, json, last_event_id, page, respond};
+use crate::read::{ReadParams, ResponseFormat, cursor_of, last_event_id, page, respond};
 
 fn read_params(state: &AppState, format: ResponseFormat, after: Option<FeedCursor>) -> ReadParams {
     let (form, follow) =
@@ -66,5 +66,5 @@ pub(crate) async fn history(
     body.extend_from_slice(br#"],"next":"#);
     page.write_next(&mut body);
     body.push(b'}');
-    Ok(json(body))
+    Ok(page.respond(body))
 }

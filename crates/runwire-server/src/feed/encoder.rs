@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use super::cursor::FeedCursor;
 use super::segment::Segment;
 use crate::limits;
+use crate::memory_budget::MemoryShare;
 
 /// Limits concurrent encodings.
 ///
@@ -132,20 +133,34 @@ impl FeedEncoder {
         self.emit_after.max(self.next - 1)
     }
 
-    /// Reads and encodes the next records for a reader at a cursor; `compact` merges neighbouring deltas.
+    /// Reads the records that follow.
+    pub(super) async fn read(&mut self) -> Result<Vec<Arc<StoredRecord>>, LogError> {
+        Ok(self.log.read(&self.feed_key.thread, self.next - 1).await?.records)
+    }
+
+    /// Encodes the records that follow for a reader at a cursor; `compact` merges neighbouring deltas.
     ///
-    /// An empty segment means that there are no records yet. Cancel-safe.
-    pub(crate) async fn page(&mut self, at: FeedCursor, compact: bool) -> Result<Segment, LogError> {
-        let page = self.log.read(&self.feed_key.thread, self.next - 1).await?;
+    /// An empty segment means that there are no records yet.
+    pub(super) async fn page(
+        &mut self,
+        records: &[Arc<StoredRecord>],
+        at: FeedCursor,
+        compact: bool,
+    ) -> Result<Segment, LogError> {
         // Records that the reader has in part are not merged: a merged frame would repeat that part.
         let merge_after = if compact { at.seq } else { u64::MAX };
         let _permit = CATCH_UP_PERMITS.acquire().await;
-        let mut segment = self.encode_for(&page.records, at.whole_records(), merge_after)?;
+        let mut segment = self.encode_for(records, at.whole_records(), merge_after)?;
         if compact {
-            let last = page.records.last().map_or(self.next - 1, |stored| stored.record.seq);
-            self.flush(&page.records, last, &mut segment)?;
+            let last = records.last().map_or(self.next - 1, |stored| stored.record.seq);
+            self.flush(records, last, &mut segment)?;
         }
         Ok(segment)
+    }
+
+    /// Returns the bytes of texts and arguments of open runs that it keeps for the next records.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.runs.values().map(|run| run.known.bytes()).sum()
     }
 
     /// Encodes records, the first of which must be `next`. After an error the encoder must not be used again.
@@ -271,49 +286,85 @@ impl FeedEncoder {
     }
 
     /// Encodes a run's current state as one snapshot; the encoder continues after it. Returns `None` if the snapshot would
-    /// hold too much.
+    /// hold too much. The segment keeps the share, which grows first.
     pub(crate) async fn snapshot(
         log: Arc<dyn LogEvents>,
         feed_key: FeedKey,
         form: ReadFormat,
         run: Arc<str>,
         first_seq: Option<u64>,
+        mut share: MemoryShare,
     ) -> Result<Option<(Self, Segment)>, LogError> {
+        share.grow_in_time(limits::CATCH_UP_BYTES).await?;
         let start = first_seq.unwrap_or(1);
         let before = log.before(&feed_key.thread, start).await?;
-        let mut snapshot = AttachSnapshot::new(&*feed_key.thread.id, &*run, before);
-        let mut feed_encoder = Self::begin(log, feed_key, FeedCursor::after(start - 1)).await?;
-        let mut ends = false;
-        let mut has_records = false;
+        let snapshot = AttachSnapshot::new(&*feed_key.thread.id, &*run, before);
+        let encoder = Self::begin(log, feed_key, FeedCursor::after(start - 1)).await?;
+        let mut making = SnapshotInProgress { encoder, snapshot, run, ends: false, has_records: false };
         loop {
-            let page = feed_encoder.log.read(&feed_encoder.feed_key.thread, feed_encoder.next - 1).await?;
-            if page.records.is_empty() {
+            let records = making.encoder.read().await?;
+            if records.is_empty() {
                 break;
             }
-            for stored in page.records.iter().filter(|stored| stored.run == run) {
-                snapshot.absorb(&stored.record);
-                ends |= stored.is_terminal();
-                has_records = true;
-            }
-            if snapshot.bytes() > limits::SNAPSHOT_BYTES {
+            // What is gathered, and what the encoder keeps of it.
+            let gathered = making.snapshot.bytes() + page_bytes(&records);
+            share.grow_in_time(limits::CATCH_UP_BYTES + 2 * gathered).await?;
+            let permit = CATCH_UP_PERMITS.acquire().await;
+            making = blocking(move || making.absorb(&records)).await??;
+            drop(permit);
+            if making.snapshot.bytes() > limits::SNAPSHOT_BYTES {
                 return Ok(None);
             }
-            let _permit = CATCH_UP_PERMITS.acquire().await;
-            feed_encoder.encode_for(&page.records, u64::MAX, u64::MAX)?;
-            if ends {
+            if making.ends {
                 break;
             }
         }
-        let mut segment = Segment::begin(feed_encoder.next - 1, Some(form));
+        let SnapshotInProgress { encoder, snapshot, ends, has_records, .. } = making;
+        let mut segment = Segment::begin(encoder.next - 1, Some(form));
         if has_records {
-            let frames = move || snapshot.frames(form.dialect, form.options());
-            let frames = tokio::task::spawn_blocking(frames).await;
-            let frames = frames.map_err(|error| LogError::Unavailable(error.to_string()))?;
-            segment.push_snapshot(feed_encoder.next - 1, &frames);
+            // What it is made of, its frames, and those as they are sent.
+            share.grow_in_time(limits::CATCH_UP_BYTES + 4 * snapshot.bytes()).await?;
+            let frames = blocking(move || snapshot.frames(form.dialect, form.options())).await?;
+            segment.push_snapshot(encoder.next - 1, &frames);
         }
         segment.ends = ends;
-        Ok(Some((feed_encoder, segment)))
+        share.shrink_to(segment.memory_bytes() + encoder.kept_bytes());
+        Ok(Some((encoder, segment.holding(share))))
     }
+}
+
+/// A snapshot of a run that is being made.
+struct SnapshotInProgress {
+    encoder: FeedEncoder,
+    snapshot: AttachSnapshot,
+    run: Arc<str>,
+    ends: bool,
+    has_records: bool,
+}
+
+impl SnapshotInProgress {
+    /// Takes the next records.
+    fn absorb(mut self, records: &[Arc<StoredRecord>]) -> Result<Self, LogError> {
+        for stored in records.iter().filter(|stored| stored.run == self.run) {
+            self.snapshot.absorb(&stored.record);
+            self.ends |= stored.is_terminal();
+            self.has_records = true;
+        }
+        if self.snapshot.bytes() <= limits::SNAPSHOT_BYTES {
+            self.encoder.encode_for(records, u64::MAX, u64::MAX)?;
+        }
+        Ok(self)
+    }
+}
+
+/// Runs something long beside the threads that serve clients.
+async fn blocking<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> Result<T, LogError> {
+    tokio::task::spawn_blocking(task).await.map_err(|error| LogError::Unavailable(error.to_string()))
+}
+
+/// Counts the bytes of the frames of some records.
+pub(super) fn page_bytes(records: &[Arc<StoredRecord>]) -> usize {
+    records.iter().map(|stored| stored.frame.as_ref().map_or(0, bytes::Bytes::len)).sum()
 }
 
 /// Emits a record's stored frame; records of the server itself are encoded in the runwire dialect.

@@ -18,6 +18,7 @@ mod segment;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use runwire_log::{Log, LogError, LogEvents, Tail};
@@ -30,7 +31,7 @@ pub(crate) use encoder::{FeedEncoder, FeedKey};
 pub(crate) use follower::{FeedListener, SubscriptionId};
 pub(crate) use reader::{FeedPosition, FeedReader, Next, ResumeOptions};
 pub(crate) use ring::{FeedLookup, HeldSegments};
-pub(crate) use segment::{Segment, StreamFormat, http_chunk};
+pub(crate) use segment::{Segment, SegmentFrame, StreamFormat, http_chunk};
 
 use crate::memory_budget::{MemoryBudget, MemoryShare};
 use follower::Followers;
@@ -39,19 +40,56 @@ use runwire_log::outage::{OutageBackoff, is_outage};
 
 /// All feeds that have a reader.
 pub(crate) struct Feeds {
+    shared: Arc<SharedFeeds>,
+}
+
+/// What all feeds share.
+struct SharedFeeds {
     feeds: Mutex<HashMap<FeedKey, Weak<Feed>>>,
     memory: MemoryBudget,
+    /// The bytes of all rings.
+    ring_bytes: AtomicUsize,
+    /// Counts the segments of all feeds.
+    segments: AtomicU64,
+    /// Held by whoever empties rings.
+    eviction: Mutex<()>,
+}
+
+impl SharedFeeds {
+    /// Empties the rings that have rested longest, if all of them hold more than their part of the budget. Their readers
+    /// continue from where they are; those that are behind read the store.
+    fn evict(&self) {
+        if self.ring_bytes.load(Ordering::Relaxed) <= self.memory.ring_bytes() {
+            return;
+        }
+        let Ok(_evicting) = self.eviction.try_lock() else { return };
+        let mut feeds: Vec<Arc<Feed>> = lock(&self.feeds).values().filter_map(Weak::upgrade).collect();
+        feeds.sort_unstable_by_key(|feed| feed.last_segment.load(Ordering::Relaxed));
+        for feed in feeds {
+            if self.ring_bytes.load(Ordering::Relaxed) <= self.memory.ring_bytes() / 4 * 3 {
+                return;
+            }
+            feed.change_ring(SegmentRing::clear);
+        }
+    }
 }
 
 impl Feeds {
-    /// Makes feeds whose readers take their memory from a budget while they catch up.
+    /// Makes feeds that take the memory for their rings, and for readers that catch up, from a budget.
     pub(crate) fn new(memory: MemoryBudget) -> Self {
-        Self { feeds: Mutex::default(), memory }
+        let shared = SharedFeeds {
+            feeds: Mutex::default(),
+            memory,
+            ring_bytes: AtomicUsize::new(0),
+            segments: AtomicU64::new(0),
+            eviction: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns the feed of a key; creates it if there is none.
     pub(crate) fn of(&self, log: &Arc<dyn Log>, key: &FeedKey) -> Arc<Feed> {
-        let mut feeds = lock(&self.feeds);
+        let mut feeds = lock(&self.shared.feeds);
         if let Some(feed) = feeds.get(key).and_then(Weak::upgrade) {
             return feed;
         }
@@ -66,7 +104,8 @@ impl Feeds {
             ring: Mutex::default(),
             backoff: Mutex::default(),
             followers: Followers::default(),
-            memory: self.memory.clone(),
+            last_segment: AtomicU64::new(0),
+            shared: self.shared.clone(),
         });
         feeds.insert(key.clone(), Arc::downgrade(&feed));
         feed
@@ -84,7 +123,15 @@ pub(crate) struct Feed {
     backoff: Mutex<OutageBackoff>,
     /// The socket loops that serve the feed.
     followers: Followers,
-    memory: MemoryBudget,
+    /// The number of its newest segment among those of all feeds.
+    last_segment: AtomicU64,
+    shared: Arc<SharedFeeds>,
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.change_ring(SegmentRing::clear);
+    }
 }
 
 /// The encoder of a feed.
@@ -129,7 +176,12 @@ impl Feed {
                 return Ok(FeedLookup::AtEnd);
             }
             match encoder.encode(&records).await {
-                Ok(segment) if segment.upto > segment.after => self.push(segment),
+                Ok(segment) if segment.upto > segment.after => {
+                    self.push(segment);
+                    let number = self.shared.segments.fetch_add(1, Ordering::Relaxed);
+                    self.last_segment.store(number, Ordering::Relaxed);
+                    self.shared.evict();
+                }
                 Ok(_) => {}
                 // The encoder's lookup failed, so its state is incomplete and must not be used again.
                 Err(error) if is_outage(&error) => {
@@ -155,7 +207,7 @@ impl Feed {
             // Framed here, so that no loop has to.
             drop(segment.sse_chunk());
         }
-        lock(&self.ring).push(segment);
+        self.change_ring(|ring| ring.push(segment));
         // Asked after the push: a loop that subscribes looks at the ring afterwards.
         if has_frames {
             self.notify_followers();
@@ -164,8 +216,20 @@ impl Feed {
 
     /// Replaces the ring. Readers in loops find that it has not what they need, and look for it in the store.
     fn replace_ring(&self, ring: SegmentRing) {
-        *lock(&self.ring) = ring;
+        self.change_ring(|old| *old = ring);
         self.notify_followers();
+    }
+
+    /// Changes the ring, and counts what it holds.
+    fn change_ring(&self, change: impl FnOnce(&mut SegmentRing)) {
+        let mut ring = lock(&self.ring);
+        let before = ring.bytes();
+        change(&mut ring);
+        let held = &self.shared.ring_bytes;
+        match ring.bytes().checked_sub(before) {
+            Some(more) => held.fetch_add(more, Ordering::Relaxed),
+            None => held.fetch_sub(before - ring.bytes(), Ordering::Relaxed),
+        };
     }
 
     /// Returns up to `limit` segments that follow a record, without encoding any.
@@ -238,9 +302,9 @@ impl Feed {
         }
     }
 
-    /// Makes an empty share of the memory budget for a reader that catches up.
-    fn memory_share(&self) -> MemoryShare {
-        self.memory.answer()
+    /// Makes an empty share of the memory budget for what a reader is sent.
+    pub(crate) fn memory_share(&self) -> MemoryShare {
+        self.shared.memory.answer()
     }
 
     pub(crate) fn tail(&self) -> &Arc<Tail> {

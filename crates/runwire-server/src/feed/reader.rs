@@ -1,15 +1,16 @@
 //! The reader of a feed: a cursor that moves through the frames of a run or thread.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use runwire_log::{LogError, TailHead};
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
+use super::encoder::page_bytes;
 use super::{Feed, FeedCursor, FeedEncoder, FeedLookup, Segment};
 use crate::limits;
-use crate::memory_budget::MemoryShare;
+use crate::memory_budget::{MemoryShare, Wait};
 use runwire_log::outage::is_outage;
 
 /// The next item of a reader.
@@ -70,6 +71,76 @@ enum OnOutage {
     Waiting,
 }
 
+/// A page of the store that is being read and encoded, in a task: it goes on while its reader waits for its client, so
+/// that what it has taken keeps nobody from reading.
+struct LoadingPage(JoinHandle<Result<LoadedPage, LogError>>);
+
+impl Drop for LoadingPage {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What is read for a reader.
+struct PageRequest {
+    at: FeedCursor,
+    compact: bool,
+    wait: Wait,
+    share: GatheredShare,
+}
+
+/// A page that was read.
+struct LoadedPage {
+    encoder: Box<FeedEncoder>,
+    /// None if there are no records yet.
+    segment: Option<Segment>,
+    gathered: Option<GatheredShare>,
+}
+
+/// A share of the memory budget for what is gathered of pages, and for the one that is being read.
+struct GatheredShare {
+    share: MemoryShare,
+    /// The bytes that were gathered.
+    bytes: usize,
+    /// Whether pages are gathered; else each of them has a share of its own.
+    gathers: bool,
+}
+
+impl GatheredShare {
+    fn new(feed: &Feed, gathers: bool) -> Self {
+        Self { share: feed.memory_share(), bytes: 0, gathers }
+    }
+}
+
+/// Reads and encodes a page. Its share is given back when the last byte of the page is sent: a client that stalls holds no
+/// more than this.
+async fn load(
+    feed: Arc<Feed>,
+    encoder: Option<Box<FeedEncoder>>,
+    page: PageRequest,
+) -> Result<LoadedPage, LogError> {
+    let PageRequest { at, compact, wait, share: GatheredShare { mut share, bytes, gathers } } = page;
+    share.grow(bytes + limits::CATCH_UP_BYTES, wait).await?;
+    let mut encoder = match encoder {
+        Some(encoder) => encoder,
+        None => Box::new(FeedEncoder::begin(feed.log().clone(), feed.key().clone(), at).await?),
+    };
+    let records = feed.record_outcome(encoder.read().await)?;
+    share.grow(bytes + 2 * page_bytes(&records), wait).await?;
+    let segment = feed.record_outcome(encoder.page(&records, at, compact).await)?;
+    drop(records);
+    // Frames may be larger than the records that they are made of, and the encoder keeps what it looked up.
+    let held = bytes + segment.memory_bytes() + encoder.kept_bytes();
+    share.grow(held, wait).await?;
+    let segment = (segment.upto > segment.after).then_some(segment);
+    if gathers {
+        let gathered = Some(GatheredShare { share, bytes, gathers });
+        return Ok(LoadedPage { encoder, segment, gathered });
+    }
+    share.shrink_to(held);
+    Ok(LoadedPage { encoder, segment: segment.map(|segment| segment.holding(share)), gathered: None })
+}
+
 /// The frames that a reader without a limit may return.
 const UNLIMITED: usize = usize::MAX;
 
@@ -80,6 +151,10 @@ pub(crate) struct FeedReader {
     at: FeedCursor,
     /// Encodes records from the store while the reader is behind the feed.
     encoder: Option<Box<FeedEncoder>>,
+    /// The page that is being read: a reader that is woken meanwhile keeps its place among those that wait for memory.
+    loading: Option<LoadingPage>,
+    /// The share of the one answer that its frames are gathered into, if they are.
+    gathered: Option<GatheredShare>,
     /// The snapshot to return first, where the client attached.
     snapshot: Option<Arc<Segment>>,
     follow: bool,
@@ -93,18 +168,6 @@ pub(crate) struct FeedReader {
     caught_up: bool,
     ended: EndState,
     on_outage: OnOutage,
-    page_memory: PageMemory,
-}
-
-/// The memory for the next page from the store. Whoever waits for it has a place in a queue, and keeps both the place and
-/// the memory when a call is dropped: a stream drops one for each keep-alive.
-#[derive(Default)]
-enum PageMemory {
-    #[default]
-    Unneeded,
-    /// Boxed because it is rare, and most readers are idle.
-    Waiting(Pin<Box<dyn Future<Output = MemoryShare> + Send>>),
-    Taken(Box<MemoryShare>),
 }
 
 impl FeedReader {
@@ -116,6 +179,8 @@ impl FeedReader {
             heads,
             at,
             encoder: None,
+            loading: None,
+            gathered: None,
             snapshot: None,
             follow,
             announces_start: false,
@@ -126,7 +191,6 @@ impl FeedReader {
             caught_up: false,
             ended: EndState::Open,
             on_outage: OnOutage::Fail,
-            page_memory: PageMemory::Unneeded,
         }
     }
 
@@ -183,6 +247,28 @@ impl FeedReader {
         let ResumeOptions { compact, read_until } = options;
         let reader = Self::new(feed, FeedCursor::after(at), true);
         Self { compact, read_until, caught_up: true, ..reader }
+    }
+
+    /// Gathers what the reader returns into one answer, with one share of the memory budget for all of it.
+    pub(crate) fn gather(mut self) -> Self {
+        self.gathered = Some(GatheredShare::new(&self.feed, true));
+        self
+    }
+
+    /// Waits until the share has room for so many gathered bytes.
+    pub(crate) async fn hold(&mut self, bytes: usize) -> Result<(), LogError> {
+        match &mut self.gathered {
+            Some(gathered) if bytes > limits::FREE_BYTES => {
+                gathered.bytes = bytes;
+                gathered.share.grow_in_time(bytes).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the share of what was gathered.
+    pub(crate) fn into_share(self) -> Option<MemoryShare> {
+        self.gathered.map(|gathered| gathered.share)
     }
 
     /// Returns the position of a reader that has caught up, and gets nothing but the frames of its feed from here on.
@@ -250,10 +336,12 @@ impl FeedReader {
             let found = self.feed.after(whole).await;
             let found = match found {
                 Ok(FeedLookup::Behind) => Box::pin(self.read_from_store()).await,
-                found => found,
+                found => {
+                    // The feed continues where a page was being read.
+                    self.loading = None;
+                    found
+                }
             };
-            // It has a page now, or needs none.
-            self.page_memory = PageMemory::Unneeded;
             match found {
                 Ok(FeedLookup::Segment(segment)) => {
                     if let Some(next) = self.advance(segment) {
@@ -286,60 +374,31 @@ impl FeedReader {
 
     /// Reads and encodes the next page from the store; at its end, offers the encoder to the feed.
     async fn read_from_store(&mut self) -> Result<FeedLookup, LogError> {
-        self.take_page_memory().await?;
-        let encoder = match &mut self.encoder {
-            Some(encoder) => encoder,
+        let loading = match &mut self.loading {
+            Some(loading) => loading,
             none => {
-                let (log, key) = (self.feed.log().clone(), self.feed.key().clone());
-                none.insert(Box::new(FeedEncoder::begin(log, key, self.at).await?))
+                let wait = match self.on_outage {
+                    OnOutage::Fail => Wait::InTime,
+                    OnOutage::Wait | OnOutage::Waiting => Wait::Unlimited,
+                };
+                let share = self.gathered.take().unwrap_or_else(|| GatheredShare::new(&self.feed, false));
+                let page = PageRequest { at: self.at, compact: self.compact, wait, share };
+                none.insert(LoadingPage(tokio::spawn(load(self.feed.clone(), self.encoder.take(), page))))
             }
         };
-        let page = encoder.page(self.at, self.compact).await;
-        let segment = match self.feed.record_outcome(page) {
-            Ok(segment) => segment,
-            Err(error) => {
-                self.encoder = None;
-                return Err(error);
+        let loaded = (&mut loading.0).await;
+        self.loading = None;
+        let loaded = loaded.map_err(|error| LogError::Unavailable(error.to_string()))?;
+        let LoadedPage { encoder, segment, gathered } = loaded?;
+        self.gathered = gathered;
+        match segment {
+            Some(segment) => {
+                self.encoder = Some(encoder);
+                Ok(FeedLookup::Segment(Arc::new(segment)))
             }
-        };
-        if segment.upto > segment.after {
-            let segment = match std::mem::take(&mut self.page_memory) {
-                PageMemory::Taken(mut share) => {
-                    share.shrink_to(segment.memory_bytes());
-                    segment.holding(*share)
-                }
-                PageMemory::Unneeded | PageMemory::Waiting(_) => segment,
-            };
-            return Ok(FeedLookup::Segment(Arc::new(segment)));
-        }
-        if let Some(encoder) = self.encoder.take() {
-            self.feed.adopt(encoder).await;
-        }
-        Ok(FeedLookup::AtEnd)
-    }
-
-    /// Waits for the memory of a page. It is given back when the last byte of the page is sent: a client that stalls holds no
-    /// more than this.
-    async fn take_page_memory(&mut self) -> Result<(), LogError> {
-        loop {
-            match &mut self.page_memory {
-                PageMemory::Taken(_) => return Ok(()),
-                PageMemory::Waiting(waiting) => {
-                    let share = waiting.await;
-                    self.page_memory = PageMemory::Taken(Box::new(share));
-                }
-                PageMemory::Unneeded => {
-                    let mut share = self.feed.memory_share();
-                    if self.on_outage == OnOutage::Fail {
-                        share.grow_in_time(limits::CATCH_UP_BYTES).await?;
-                        self.page_memory = PageMemory::Taken(Box::new(share));
-                    } else {
-                        self.page_memory = PageMemory::Waiting(Box::pin(async move {
-                            share.grow_to(limits::CATCH_UP_BYTES).await;
-                            share
-                        }));
-                    }
-                }
+            None => {
+                self.feed.adopt(encoder).await;
+                Ok(FeedLookup::AtEnd)
             }
         }
     }

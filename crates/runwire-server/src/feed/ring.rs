@@ -66,6 +66,15 @@ impl SegmentRing {
         }
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Drops the segments. Readers at the end stay there.
+    pub(super) fn clear(&mut self) {
+        (self.segments, self.bytes) = (VecDeque::new(), 0);
+    }
+
     /// Returns the last record that was encoded.
     pub(super) fn end(&self) -> Option<u64> {
         self.end

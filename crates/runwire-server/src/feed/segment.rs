@@ -100,6 +100,19 @@ impl Segment {
         Self { share: Some(Arc::new(share)), ..self }
     }
 
+    /// Makes bytes that were made of it keep its share, too.
+    pub(crate) fn hold(&self, bytes: Bytes) -> Bytes {
+        match &self.share {
+            Some(share) => memory_budget::hold(bytes, share.clone()),
+            None => bytes,
+        }
+    }
+
+    /// Returns the share of the memory budget that it keeps.
+    pub(crate) fn share(&self) -> Option<Arc<MemoryShare>> {
+        self.share.clone()
+    }
+
     /// Adds the frames of a record.
     pub(crate) fn push(&mut self, seq: u64, frames: &Frames) {
         for (frame, (name, data)) in (self.first_frame..).zip(frames.iter()) {

@@ -4,9 +4,8 @@
 //! memory, as `runwire convert` does it.
 
 use std::collections::{HashMap, HashSet};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use runwire_log::sqlite::{SqliteLog, SqliteOptions};
@@ -43,21 +42,21 @@ type CursoredFrame = (FeedCursor, Option<String>, Vec<u8>);
 struct Store {
     log: Arc<dyn Log>,
     feeds: Feeds,
+    memory: MemoryBudget,
     directory: TempDir,
 }
 
 impl Store {
     fn open() -> Arc<Self> {
-        let directory = tempfile::tempdir().unwrap();
-        let log = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
-        Arc::new(Self { log: Arc::new(log), feeds: Feeds::new(MemoryBudget::new(1 << 30)), directory })
+        // Enough for all readers of a test at once.
+        Self::with_budget(1 << 35)
     }
 
-    /// A store whose readers take their memory from this budget.
-    fn with_memory(memory: MemoryBudget) -> Self {
+    fn with_budget(bytes: u64) -> Arc<Self> {
+        let memory = MemoryBudget::new(bytes);
         let directory = tempfile::tempdir().unwrap();
         let log = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
-        Self { log: Arc::new(log), feeds: Feeds::new(memory), directory }
+        Arc::new(Self { log: Arc::new(log), feeds: Feeds::new(memory.clone()), memory, directory })
     }
 
     async fn append(
@@ -361,7 +360,7 @@ async fn pages_of_any_size_are_the_replay() {
                 loop {
                     let page = crate::read::page(store.reader(&key, at, false), limit).await.unwrap();
                     let next = page.next;
-                    let body: serde_json::Value = serde_json::from_slice(&page.into_body()).unwrap();
+                    let body: serde_json::Value = serde_json::from_slice(&page.body()).unwrap();
                     let found = body["frames"].as_array().unwrap();
                     assert!(found.len() == limit || next.is_none(), "a page that is not the last is full");
                     frames.extend(found.iter().map(|frame| frame["cursor"].as_str().unwrap().to_owned()));
@@ -535,43 +534,6 @@ async fn every_change_of_a_ring_is_announced_whoever_makes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_keeps_its_place_in_the_queue_for_memory_while_its_stream_sends_keep_alives() {
-    // Enough for one reader that catches up.
-    let memory = MemoryBudget::new(2 * limits::CATCH_UP_BYTES as u64);
-    let store = Store::with_memory(memory.clone());
-    let target = Target::Run(RunKey::new(TENANT, "r"));
-    store.append(&target, Dialect::Runwire, &long_run(10), true).await;
-    let key = FeedKey {
-        thread: store.thread_of(&target).await,
-        run: Some("r".into()),
-        in_thread: false,
-        form: Some(ReadFormat::new(Dialect::AgUi)),
-    };
-    let mut holder = memory.answer();
-    holder.grow_to(limits::CATCH_UP_BYTES).await;
-    let mut context = Context::from_waker(Waker::noop());
-    let mut first = store.reader(&key, FeedCursor::START, true).wait_out_outages();
-    let mut second = memory.answer();
-    let mut waits_second = Box::pin(second.grow_to(limits::CATCH_UP_BYTES));
-    // As a stream does it: each keep-alive drops the call.
-    let mut wait = |reader: &mut FeedReader| pin!(reader.next()).poll(&mut context).is_pending();
-    assert!(wait(&mut first));
-    assert!(waits_second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    assert!(wait(&mut first));
-    drop(holder);
-    assert!(
-        waits_second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(),
-        "it was overtaken"
-    );
-    assert!(matches!(first.next().await.unwrap(), Next::Frames { .. }));
-    // What it has read is sent, so that the next one has its turn.
-    waits_second.await;
-    drop(second);
-    drop(first);
-    assert_eq!(memory.taken(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_stale_feed_adopts_the_encoder_of_a_reader_at_the_end() {
     let store = Store::open();
     let target = Target::Run(RunKey::new(TENANT, "long"));
@@ -709,4 +671,126 @@ async fn follow(mut reader: FeedReader) -> Vec<CursoredFrame> {
             Next::Ended => return out,
         }
     }
+}
+
+/// A run with a text of four pieces of a mebibyte.
+fn large_run() -> Vec<(Option<String>, Vec<u8>)> {
+    let piece = "x".repeat(1000 << 10);
+    let mut frames = vec![r#"{"type":"text.started","message_id":"m"}"#.to_owned()];
+    for _ in 0..4 {
+        frames.push(format!(r#"{{"type":"text.delta","message_id":"m","content":"{piece}"}}"#));
+    }
+    frames.push(r#"{"type":"text.finished","message_id":"m"}"#.to_owned());
+    frames.push(r#"{"type":"run.completed"}"#.to_owned());
+    frames.into_iter().map(|frame| (None, frame.into_bytes())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_read_from_the_store_has_a_share_until_it_is_dropped() {
+    let store = Store::open();
+    let target = Target::Run(RunKey::new(TENANT, "large"));
+    store.append(&target, Dialect::Runwire, &large_run(), false).await;
+    let thread = store.thread_of(&target).await;
+    // Agio sends a text as pieces, and as a whole at its end.
+    let form = ReadFormat::new(Dialect::Agio);
+    let key = FeedKey { thread, run: Some("large".into()), in_thread: false, form: Some(form) };
+    let mut largest = 0;
+    let mut reader = store.reader(&key, FeedCursor::START, false);
+    while let Next::Frames { segment, .. } = reader.next().await.unwrap() {
+        assert!(store.memory.taken() >= segment.memory_bytes() as u64);
+        largest = largest.max(segment.memory_bytes());
+    }
+    assert!(largest > 8 << 20, "the whole text is in one segment");
+    assert_eq!(store.memory.taken(), 0);
+
+    let mut gathering = store.reader(&key, FeedCursor::START, false).gather();
+    gathering.hold(3 << 20).await.unwrap();
+    while let Next::Frames { segment, .. } = gathering.next().await.unwrap() {
+        assert!(store.memory.taken() >= (3 << 20) + segment.memory_bytes() as u64);
+    }
+    let share = gathering.into_share();
+    assert!(share.is_some() && store.memory.taken() >= 3 << 20);
+    drop(share);
+
+    let (log, run, share) = (store.log.clone(), Arc::from("large"), store.memory.answer());
+    let form = ReadFormat::new(Dialect::Runwire);
+    let key = FeedKey { form: Some(form), ..key };
+    let snapshot = FeedEncoder::snapshot(log, key, form, run, Some(1), share).await.unwrap();
+    let (_, segment) = snapshot.unwrap();
+    assert!(segment.memory_bytes() > 7 << 20 && store.memory.taken() >= segment.memory_bytes() as u64);
+    drop(segment);
+    assert_eq!(store.memory.taken(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_too_large_has_no_snapshot() {
+    let store = Store::open();
+    let target = Target::Run(RunKey::new(TENANT, "large"));
+    let content = "x".repeat(1000 << 10);
+    for at in 0..18 {
+        let frame = format!(
+            r#"{{"type":"activity.snapshot","message_id":"a{at}","activity_type":"x","content":{{"x":"{content}"}}}}"#
+        );
+        store.append(&target, Dialect::Runwire, &[(None, frame.into_bytes())], false).await;
+    }
+    let thread = store.thread_of(&target).await;
+    let form = ReadFormat::new(Dialect::Runwire);
+    let key = FeedKey { thread, run: Some("large".into()), in_thread: false, form: Some(form) };
+    let (log, run, share) = (store.log.clone(), Arc::from("large"), store.memory.answer());
+    let snapshot = FeedEncoder::snapshot(log, key, form, run, Some(1), share).await.unwrap();
+    assert!(snapshot.is_none());
+    assert_eq!(store.memory.taken(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_do_not_fit_at_once_are_served_one_after_the_other() {
+    // Each page takes all that there is.
+    let store = Store::with_budget(8 << 20);
+    let target = Target::Run(RunKey::new(TENANT, "large"));
+    store.append(&target, Dialect::Runwire, &large_run(), false).await;
+    let thread = store.thread_of(&target).await;
+    let form = Some(ReadFormat::new(Dialect::Agio));
+    let key = FeedKey { thread, run: Some("large".into()), in_thread: false, form };
+    let all = expected(&key, &store.records(&key.thread).await, u64::MAX);
+    let readers: Vec<_> = (0..12)
+        .map(|_| tokio::spawn(collect(store.reader(&key, FeedCursor::START, false).wait_out_outages())))
+        .collect();
+    for reader in readers {
+        assert_same(&reader.await.unwrap(), &all, || "a reader".into());
+    }
+    assert_eq!(store.memory.taken(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rings_of_all_feeds_stay_within_their_part_of_the_budget() {
+    let store = Store::with_budget(8 << 20);
+    let form = Some(ReadFormat::new(Dialect::Runwire));
+    let content = "x".repeat(40 << 10);
+    let delta = |at: usize| {
+        let frame = format!(r#"{{"type":"text.delta","message_id":"m","content":"{at}{content}"}}"#);
+        [(None, frame.into_bytes())]
+    };
+    let mut readers = Vec::new();
+    for run in 0..30 {
+        let target = Target::Run(RunKey::new(TENANT, format!("r{run}").as_str()));
+        store.append(&target, Dialect::Runwire, &delta(0), false).await;
+        let thread = store.thread_of(&target).await;
+        let key = FeedKey { thread, run: Some(format!("r{run}").into()), in_thread: false, form };
+        let mut reader = store.reader(&key, FeedCursor::START, true);
+        while !matches!(reader.next().await.unwrap(), Next::CaughtUp) {}
+        readers.push((target, reader));
+    }
+    for at in 1..4 {
+        for (target, reader) in &mut readers {
+            store.append(target, Dialect::Runwire, &delta(at), false).await;
+            let Next::Frames { segment, from, to } = reader.next().await.unwrap() else { panic!("no frame") };
+            let frames = frames_of(&segment, from, to);
+            let begin = format!(r#""content":"{at}x"#);
+            assert!(matches!(&frames[..], [(_, _, data)] if String::from_utf8_lossy(data).contains(&begin)));
+            let held = store.feeds.shared.ring_bytes.load(Ordering::Relaxed);
+            assert!(held > 0 && held <= store.memory.ring_bytes(), "{held}");
+        }
+    }
+    drop(readers);
+    assert_eq!(store.feeds.shared.ring_bytes.load(Ordering::Relaxed), 0);
 }

@@ -8,6 +8,7 @@ mod stream;
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
@@ -72,7 +73,8 @@ pub(crate) async fn respond(
                 Some(reader) => page(reader, params.limit_or_default()).await?,
                 None => page::EncodedPage::default(),
             };
-            Ok(json(page.into_body()))
+            let body = page.body();
+            Ok(page.respond(body))
         }
         (ResponseFormat::Stream(_), None) => Ok(StatusCode::NO_CONTENT.into_response()),
         (ResponseFormat::Stream(format), Some(reader)) => {
@@ -82,8 +84,8 @@ pub(crate) async fn respond(
 }
 
 /// Responds with a JSON body.
-pub(crate) fn json(body: Vec<u8>) -> Response {
-    let mut response = body.into_response();
+pub(crate) fn json(body: impl Into<Body>) -> Response {
+    let mut response = body.into().into_response();
     let headers = response.headers_mut();
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

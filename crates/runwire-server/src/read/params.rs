@@ -142,7 +142,8 @@ impl ReadParams {
         let start = FeedCursor::after(first_seq - 1);
         if let (true, Some(form)) = (self.attach, self.form) {
             let (log, id) = (state.log.clone(), key.id.clone());
-            let snapshot = FeedEncoder::snapshot(log, feed_key, form, id, Some(first_seq)).await?;
+            let share = feed.memory_share();
+            let snapshot = FeedEncoder::snapshot(log, feed_key, form, id, Some(first_seq), share).await?;
             let reader = FeedReader::new(feed, start, self.follow);
             return Ok(Some(match snapshot {
                 Some((encoder, snapshot)) => reader.attach(encoder, snapshot),

@@ -155,7 +155,7 @@ impl StreamBody {
                         self.sent_cursor = last.cursor.unwrap_or(self.sent_cursor);
                     }
                     return Some(match &self.rewriter {
-                        Some(rewriter) => rewriter(&segment, from, to),
+                        Some(rewriter) => segment.hold(rewriter(&segment, from, to)),
                         None => segment.bytes(self.format, from, to),
                     });
                 }

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::{Array, Ref};
 
 use crate::ids::{RunParam, ThreadParam};
-use crate::memory_budget::{self, MemoryShare};
+use crate::memory_budget::{self, MemoryShare, Wait};
 use crate::openapi::params::{Before, MessageLimit};
 use crate::problem::Problem;
 use crate::query::Query;
@@ -51,7 +51,7 @@ pub(crate) async fn of_run(
     let open = !info.status.is_closed();
     let span = RunSpan { run_id: info.run_id, first_seq, last_seq: info.last_seq, open };
     let mut share = state.memory.answer();
-    let run = fold(&state, &thread, &[span], &mut share).await?.pop();
+    let run = fold(&state, &thread, &[span], &mut share, Wait::InTime).await?.pop();
     let message = serde_json::to_vec(&run.map_or(message, |run| run.assistant)).map_err(internal)?;
     share.shrink_to(message.len());
     let body = Body::from(memory_budget::hold(message, Arc::new(share)));
@@ -108,7 +108,8 @@ pub(crate) async fn of_thread(
     let older = spans.len().saturating_sub(limit);
     let newest = &spans[older..];
     let next = newest.first().filter(|_| older > 0).map(|span| span.run_id.clone());
-    let mut page = MessagePage { groups: groups(newest), state, thread, waiting, next, sent: 0 };
+    let mut page =
+        MessagePage { groups: groups(newest), state, thread, waiting, next, sent: 0, begun: false };
     // A problem with the first run can still be told.
     let first = page.next().await?;
     let rest = stream::try_unfold(page, async |mut page| {
@@ -141,17 +142,21 @@ struct MessagePage {
     waiting: Vec<MessageState>,
     next: Option<String>,
     sent: usize,
+    /// Whether runs were folded.
+    begun: bool,
 }
 
 impl MessagePage {
     /// Folds the next runs, and returns their part of the JSON; at last the rest of it, then nothing.
     async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
-        let mut share = self.state.memory.answer();
         let mut out = Vec::new();
         let Some(group) = self.groups.pop_front() else {
             return self.end(out).map(|end| end.map(Bytes::from));
         };
-        for run in fold(&self.state, &self.thread, &group, &mut share).await? {
+        let mut share = self.state.memory.answer();
+        // Later ones wait for their share without a limit, as streams do: the head is sent.
+        let wait = if std::mem::replace(&mut self.begun, true) { Wait::Unlimited } else { Wait::InTime };
+        for run in fold(&self.state, &self.thread, &group, &mut share, wait).await? {
             for message in run.in_order() {
                 self.write(&message, &mut out)?;
             }
@@ -206,6 +211,7 @@ async fn fold(
     thread: &ThreadKey,
     spans: &[RunSpan],
     share: &mut MemoryShare,
+    wait: Wait,
 ) -> Result<Vec<RunMessages>, Problem> {
     let mut runs: Vec<_> = spans.iter().map(|span| RunMessages::new(&span.run_id)).collect();
     let places: HashMap<&str, usize> =
@@ -214,7 +220,7 @@ async fn fold(
     let last = spans.iter().map(|span| span.last_seq).max().unwrap_or(0);
     let (mut after, mut bytes, mut held) = (first.saturating_sub(1), 0, limits::CATCH_UP_BYTES);
     while after < last {
-        share.grow_in_time(held).await?;
+        share.grow(held, wait).await?;
         let page = state.log.read(thread, after).await?;
         let Some(newest) = page.records.last() else { break };
         for stored in &page.records {

@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http_body_util::BodyExt;
@@ -22,7 +23,7 @@ use utoipa::ToSchema;
 
 use super::import_lines::ImportLines;
 use crate::ids::{self, ThreadParam};
-use crate::memory_budget::MemoryShare;
+use crate::memory_budget::{self, MemoryShare, Wait};
 use crate::openapi::params::ExportPart;
 use crate::openapi::schemas::ExportedLines;
 use crate::problem::Problem;
@@ -48,13 +49,17 @@ pub(crate) async fn export(
     let after = query.number("after", 0..=usize::MAX)?.map(|after| after as u64);
     let part = ExportRequest { run: query.id("run")?, after };
     query.finish()?;
-    let first = state.log.export(&thread, &part).await?;
-    let export = ExportStream { state, thread, part, page: Some(first) };
-    let body = futures_util::stream::try_unfold(export, |mut export| async move {
-        let lines = export.next().await?;
+    let mut export = ExportStream { state, thread, part, over: false };
+    // A problem with the first page can still be told.
+    let first = export.next(Wait::InTime).await?;
+    let rest = stream::try_unfold(export, |mut export| async move {
+        let lines = export.next(Wait::Unlimited).await.map_err(|error| {
+            tracing::debug!(%error, "an export was cut");
+            io::Error::other("the export was cut")
+        })?;
         Ok::<_, io::Error>(lines.map(|lines| (lines, export)))
     });
-    let mut response = Body::from_stream(body).into_response();
+    let mut response = Body::from_stream(stream::iter(first.map(Ok)).chain(rest)).into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -65,29 +70,31 @@ struct ExportStream {
     state: Arc<AppState>,
     thread: ThreadKey,
     part: ExportRequest,
-    page: Option<ExportPage>,
+    over: bool,
 }
 
 impl ExportStream {
-    /// Returns the lines of the next page. An export that is cut off has no `end` line, and can be continued.
-    async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let Some(ExportPage { items: pieces, next }) = self.page.take() else { return Ok(None) };
+    /// Returns the lines of the next page, which keep their share of the memory budget until they are sent; none at the
+    /// end. An export that is cut off has no `end` line, and can be continued.
+    async fn next(&mut self, wait: Wait) -> Result<Option<Bytes>, LogError> {
+        if self.over {
+            return Ok(None);
+        }
+        if self.part.after.is_some() && *self.state.shutdown.borrow() && wait == Wait::Unlimited {
+            return Err(LogError::Unavailable("the server is stopping".into()));
+        }
+        let mut share = self.state.memory.answer();
+        share.grow(limits::CATCH_UP_BYTES, wait).await?;
+        let ExportPage { items, next } = self.state.log.export(&self.thread, &self.part).await?;
         let mut lines = Vec::new();
-        for piece in &pieces {
-            line::write(&mut lines, piece);
+        for item in items {
+            line::write(&mut lines, &item);
         }
-        if let Some(next) = next {
-            if *self.state.shutdown.borrow() {
-                return Err(io::Error::other("the server is stopping"));
-            }
-            self.part.after = Some(next);
-            let page = self.state.log.export(&self.thread, &self.part).await;
-            self.page = Some(page.map_err(|error| {
-                tracing::debug!(%error, "an export was cut");
-                io::Error::other("the export was cut")
-            })?);
-        }
-        Ok(Some(lines.into()))
+        self.over = next.is_none();
+        self.part.after = next.or(self.part.after);
+        share.grow(lines.len(), wait).await?;
+        share.shrink_to(lines.len());
+        Ok(Some(memory_budget::hold(lines, Arc::new(share))))
     }
 }
 
@@ -180,8 +187,12 @@ impl Importer {
 
     async fn read(&mut self, body: &mut Body) -> Result<(), Problem> {
         let mut stopping = self.state.shutdown.clone();
-        let idle_timeout: Duration = self.state.config.body_idle;
         loop {
+            let mut idle_timeout: Duration = self.state.config.body_idle;
+            if self.share.is_beyond() {
+                // Others wait for it.
+                idle_timeout = idle_timeout.min(limits::BUDGET_TIME);
+            }
             let frame = tokio::select! {
                 biased;
                 _ = stopping.wait_for(|stops| *stops) => {

@@ -12,7 +12,7 @@ use http::header::CONTENT_TYPE;
 use runwire_log::{Append, Appended, FrameBatch, LogError, NewThread, RunKey, Stamp, Target, ThreadKey};
 use runwire_model::ErrorCode;
 use runwire_producer::limits::BATCH_BYTES;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use utoipa::ToSchema;
 
 use super::body_events::{BodyEvent, broken, fenced, is_small, next_event};
@@ -216,6 +216,9 @@ impl<'a> BodyWriter<'a> {
         tokio::select! {
             biased;
             event = next_event(body) => event,
+            () = sleep(limits::BUDGET_TIME), if self.share.is_beyond() => {
+                BodyEvent::Broken("the rest of a large frame did not come, and others wait for its memory".into())
+            }
             () = idle_timeout => BodyEvent::Quiet,
         }
     }

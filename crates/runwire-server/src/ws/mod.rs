@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::response::Response;
 use http::HeaderMap;
 use runwire_log::{Append, Cancel, Cancelled, ReadFormat, RunKey, Stamp, Target, ThreadKey};
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use crate::auth::tenant_of;
 use crate::facade::easyflow;
 use crate::facade::start_run::BodyFields;
-use crate::feed::{FeedReader, Next, StreamFormat};
+use crate::feed::{FeedReader, Next, SegmentFrame, StreamFormat};
 use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
 use crate::problem::Problem;
@@ -117,7 +117,7 @@ impl websocket::MessageHandler for SocketSession {
 impl SocketSession {
     /// Queues a message; returns false if the socket is closed.
     async fn send(&self, text: String) -> bool {
-        self.out.send(Message::Text(text.into())).await.is_ok()
+        self.out.send(text).await
     }
 
     /// Renews the leases of written runs, with a timeout: an unavailable store must not delay the reply to a ping.
@@ -291,17 +291,20 @@ async fn forward_frames(mut reader: FeedReader, id: String, out: Outbox, _open: 
         let next = match reader.next().await {
             Ok(next) => next,
             Err(problem) => {
-                let _ = out.send(Message::Text(error(Some(&id), problem.into()).into())).await;
+                out.send(error(Some(&id), problem.into())).await;
                 return;
             }
         };
         match next {
             Next::Frames { segment, from, to } => {
                 for frame in segment.frames(from).take(to - from) {
-                    let mut text = format!(r#"{{"op":"frame","id":{id},"#).into_bytes();
-                    text.extend_from_slice(&segment.with_cursor(frame)[1..]);
-                    let text = String::from_utf8_lossy(&text).into_owned();
-                    if out.send(Message::Text(text.into())).await.is_err() {
+                    let message = |frame: SegmentFrame<'_>| {
+                        let mut text = format!(r#"{{"op":"frame","id":{id},"#).into_bytes();
+                        text.extend_from_slice(&segment.with_cursor(frame)[1..]);
+                        String::from_utf8(text)
+                            .unwrap_or_else(|text| String::from_utf8_lossy(text.as_bytes()).into_owned())
+                    };
+                    if !out.send_frame(&segment, frame, message).await {
                         return;
                     }
                 }
@@ -311,12 +314,12 @@ async fn forward_frames(mut reader: FeedReader, id: String, out: Outbox, _open: 
                     Some(at) => format!(r#"{{"op":"caught_up","id":{id},"cursor":"{at}"}}"#),
                     None => signal("caught_up", Some(&id)),
                 };
-                if out.send(Message::Text(text.into())).await.is_err() {
+                if !out.send(text).await {
                     return;
                 }
             }
             Next::Ended => {
-                let _ = out.send(Message::Text(signal("end", Some(&id)).into())).await;
+                out.send(signal("end", Some(&id))).await;
                 return;
             }
         }

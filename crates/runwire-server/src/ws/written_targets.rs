@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use axum::extract::ws::Message;
 use runwire_log::{Log, LogError, RunInfo, RunKey, Target, ThreadKey};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::websocket::Outbox;
 use crate::{AppState, limits};
 use runwire_agents::signals::{RecordFollower, producer_frames_in};
 use runwire_log::outage::{is_outage, retry_until_available};
@@ -18,7 +18,7 @@ use runwire_log::outage::{is_outage, retry_until_available};
 /// The written runs and threads, the newest last.
 pub(super) struct WrittenTargets {
     log: Arc<dyn Log>,
-    out: mpsc::Sender<Message>,
+    out: Outbox,
     shutdown: watch::Receiver<bool>,
     targets: VecDeque<WrittenTarget>,
 }
@@ -35,7 +35,7 @@ impl Drop for WrittenTarget {
 }
 
 impl WrittenTargets {
-    pub(super) fn new(state: &AppState, out: mpsc::Sender<Message>) -> Self {
+    pub(super) fn new(state: &AppState, out: Outbox) -> Self {
         Self { log: state.log.clone(), out, shutdown: state.shutdown.clone(), targets: VecDeque::new() }
     }
 
@@ -151,13 +151,13 @@ struct SignalForwarder {
 }
 
 impl SignalForwarder {
-    async fn forward(mut self, out: mpsc::Sender<Message>) {
+    async fn forward(mut self, out: Outbox) {
         while let Some(records) = self.follower.records().await {
             for stored in records {
                 for frame in producer_frames_in(&stored, &self.thread) {
                     let run = serde_json::Value::from(&*stored.run);
                     let text = format!(r#"{{"op":"signal","run":{run},"frame":{frame}}}"#);
-                    if out.send(Message::Text(text.into())).await.is_err() {
+                    if !out.send(text).await {
                         return;
                     }
                 }

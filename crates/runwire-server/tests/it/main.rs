@@ -15,6 +15,7 @@ mod hostile_clients;
 mod hosts;
 mod interactive_runs;
 mod lists;
+mod memory_budget;
 mod metrics;
 mod openapi;
 mod outage;

@@ -114,7 +114,12 @@ impl Numbers {
 async fn readers_that_stall_and_return_get_every_frame_once_and_in_order() {
     const READERS: u64 = 24;
     const EVENTS: u64 = 600;
-    let served = Arc::new(Served::with(|config| config.keep_alive = Duration::from_millis(20)).await);
+    let configure = |config: &mut runwire_server::Config| {
+        config.keep_alive = Duration::from_millis(20);
+        // However slow the machine is.
+        config.stalled_time = Duration::from_secs(3600);
+    };
+    let served = Arc::new(Served::with(configure).await);
     served.post("/v1/runs/r/events?thread=t", &delta("first")).await.written(1, 0);
     let (progress, seen) = watch::channel(0);
     let mut readers = JoinSet::new();

@@ -1,5 +1,6 @@
 //! `runwire serve` and `runwire dev`: open the configured store and run the server.
 
+mod idle_memory;
 mod logging;
 mod machine_memory;
 mod open_files;
@@ -109,7 +110,10 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(%address, store = %settings.store, tail, version, "listening");
     greet(address, settings, greeting).map_err(Failure::Write)?;
-    server.run(stop).await.map_err(Failure::Serve)?;
+    let returning_memory = tokio::spawn(idle_memory::return_memory());
+    let served = server.run(stop).await;
+    returning_memory.abort();
+    served.map_err(Failure::Serve)?;
     tracing::info!("stopped");
     Ok(())
 }

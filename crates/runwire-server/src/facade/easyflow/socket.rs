@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Extension;
+use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
@@ -21,7 +21,7 @@ use super::{chat_run, conversation_in};
 use crate::auth::tenant_of;
 use crate::facade::error_frame::easyflow_frame;
 use crate::facade::start_run::{BodyFields, StartAt, agent_in_query, read_params};
-use crate::feed::{FeedReader, Next};
+use crate::feed::{FeedReader, Next, SegmentFrame};
 use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
 use crate::openapi::params::SocketAgent;
@@ -98,7 +98,7 @@ impl websocket::MessageHandler for ChatSocket {
 impl ChatSocket {
     /// Queues a message; false means that the socket is gone.
     async fn say(&self, text: String) -> bool {
-        self.out.send(Message::Text(text.into())).await.is_ok()
+        self.out.send(text).await
     }
 
     /// Starts a run or attaches to one; a run that is sent already is sent anew from its present.
@@ -132,8 +132,8 @@ async fn send(mut reader: FeedReader, conversation: String, out: Outbox, _open: 
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {
                 for frame in segment.frames(from).take(to - from) {
-                    let text = String::from_utf8_lossy(frame.data).into_owned();
-                    if out.send(Message::Text(text.into())).await.is_err() {
+                    let message = |frame: SegmentFrame<'_>| String::from_utf8_lossy(frame.data).into_owned();
+                    if !out.send_frame(&segment, frame, message).await {
                         return;
                     }
                 }
@@ -144,5 +144,5 @@ async fn send(mut reader: FeedReader, conversation: String, out: Outbox, _open: 
             Err(error) => break error.into(),
         }
     };
-    let _ = out.send(Message::Text(easyflow_frame(problem, &conversation).into())).await;
+    out.send(easyflow_frame(problem, &conversation)).await;
 }
