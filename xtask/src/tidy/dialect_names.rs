@@ -56,13 +56,13 @@ pub(super) fn check(tree: &SourceTree) -> Vec<Finding> {
 /// Reads the variant of a line of the registry, such as `Agio => agio,`.
 fn variant(line: &str) -> Option<&str> {
     let (variant, module) = line.trim().split_once(" => ")?;
-    let is_line = module.ends_with(',') && module.trim_end_matches(',').chars().all(is_of_path);
+    let is_line = module.strip_suffix(',').is_some_and(|module| module.chars().all(is_of_module));
     let is_name = variant.chars().all(char::is_alphanumeric);
     (is_line && is_name && !OWN_DIALECTS.contains(&variant)).then_some(variant)
 }
 
-fn is_of_path(letter: char) -> bool {
-    letter.is_ascii_lowercase() || matches!(letter, '_' | ':')
+fn is_of_module(letter: char) -> bool {
+    letter.is_ascii_lowercase() || letter == '_'
 }
 
 fn is_checked(path: &str, text: &str) -> bool {

@@ -285,7 +285,7 @@ fn retired_words_in_texts_and_other_words_are_fine() {
 /// A registry with a dialect of the project's own and two others.
 const REGISTRY: (&str, &str) = (
     "crates/runwire-model/src/dialect/registry.rs",
-    "            Runwire => runwire,\n            StreamingEngine => streaming_engine,\n            Export => loom::export,\n",
+    "            Runwire => runwire,\n            StreamingEngine => streaming_engine,\n            Export => export,\n",
 );
 
 #[test]

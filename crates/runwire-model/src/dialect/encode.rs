@@ -156,18 +156,18 @@ pub struct Encoder {
 }
 
 macro_rules! define_state {
-    ($($(#[$doc:meta])* $variant:ident => $($module:ident)::+,)*) => {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
         /// What each dialect's encoder remembers beside what all of them do.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         enum State {
-            $($variant(super::$($module)::+::Encoder),)*
+            $($variant(super::$module::Encoder),)*
         }
 
         impl State {
             fn new(dialect: Dialect) -> Self {
                 match dialect {
-                    $(Dialect::$variant => Self::$variant(super::$($module)::+::Encoder::default()),)*
+                    $(Dialect::$variant => Self::$variant(super::$module::Encoder::default()),)*
                 }
             }
 

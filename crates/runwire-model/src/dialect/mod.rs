@@ -14,13 +14,11 @@ mod frames;
 mod record_builder;
 mod shown_state;
 
-/// Declares the module of each line of the registry; the second form of a dialect is in the folder of the first.
+/// Declares the module of each line of the registry.
 macro_rules! declare_modules {
-    ($($(#[$doc:meta])* $variant:ident => $module:ident $(:: $inner:ident)?,)*) => {
-        $(declare_modules!(@one $module $($inner)?);)*
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
+        $(mod $module;)*
     };
-    (@one $module:ident) => { mod $module; };
-    (@one $module:ident $inner:ident) => {};
 }
 with_dialects!(declare_modules);
 

@@ -22,7 +22,7 @@ macro_rules! with_dialects {
             /// Loom's streaming output, type and payload.
             Loom => loom,
             /// Loom's single-key export form.
-            LoomExport => loom::export,
+            LoomExport => loom_export,
             /// StreamingEngine's events.
             StreamingEngine => streaming_engine,
             /// Agio's events.
@@ -168,7 +168,7 @@ pub enum Ending {
 }
 
 macro_rules! define_dialects {
-    ($($(#[$doc:meta])* $variant:ident => $($module:ident)::+,)*) => {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
         /// A protocol that Runwire speaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
@@ -182,7 +182,7 @@ macro_rules! define_dialects {
 
             pub(super) const fn spec(self) -> &'static Spec {
                 match self {
-                    $(Self::$variant => &super::$($module)::+::SPEC,)*
+                    $(Self::$variant => &super::$module::SPEC,)*
                 }
             }
         }

@@ -38,7 +38,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::None,
     thread_field: "threadId",
-    schema: include_str!("../../../../../vectors/ag-ui/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "BaseEvent",
     document: document::DOCUMENT,
     offers_attach: true,

@@ -25,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "metadata.thread_id",
-    schema: include_str!("../../../../../vectors/agio/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "统一事件模型",
     document: document::DOCUMENT,
     offers_attach: false,

@@ -46,7 +46,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Session,
     thread_field: "conversation_id",
-    schema: include_str!("../../../../../vectors/easyflow-chat/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§2",
     document: document::DOCUMENT,
     offers_attach: true,

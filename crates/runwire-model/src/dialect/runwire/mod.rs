@@ -29,7 +29,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "thread_id",
-    schema: include_str!("../../../../../vectors/runwire/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§4",
     document: document::DOCUMENT,
     offers_attach: true,

@@ -35,7 +35,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "threadId",
-    schema: include_str!("../../../../../vectors/social-app/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§2",
     document: document::DOCUMENT,
     offers_attach: false,

@@ -37,7 +37,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "data.session_id",
-    schema: include_str!("../../../../../vectors/streaming-engine/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§1.2",
     document: document::DOCUMENT,
     offers_attach: true,
