@@ -336,8 +336,8 @@ impl EncodeContext<'_> {
 
     /// Returns the content that replaces what was shown of a message.
     pub(super) fn replacement<'f>(&self, finished: &'f TextFinished) -> Option<&'f str> {
-        let told = self.shown.text(&finished.message_id).map(|text| text.digest);
-        finished.content.as_deref().filter(|content| told != Some(Digest::of(content)))
+        let shown = self.shown.text(&finished.message_id).map(|text| text.digest);
+        finished.content.as_deref().filter(|content| shown != Some(Digest::of(content)))
     }
 
     /// Returns true if other events replace the event in its residue.

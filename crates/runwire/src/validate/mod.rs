@@ -246,10 +246,10 @@ fn add_refusal(
     let field = match problem {
         ConvertProblem::Decode(DecodeError::Refused(Refusal::RunClosed(status))) => {
             let again = ending::repeats_the_end(dialect, frame.name, frame.data, *status);
-            let told = findings.iter_mut().find(|finding| finding.code == AFTER_END);
-            match told {
-                Some(told) if again => {
-                    told.severity = Severity::Note;
+            let after_end = findings.iter_mut().find(|finding| finding.code == AFTER_END);
+            match after_end {
+                Some(after_end) if again => {
+                    after_end.severity = Severity::Note;
                     return;
                 }
                 Some(_) => return,
