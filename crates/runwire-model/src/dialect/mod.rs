@@ -13,6 +13,7 @@ mod encode;
 mod frames;
 mod record_builder;
 mod shown_state;
+pub mod start;
 
 /// Declares the module of each line of the registry.
 macro_rules! declare_modules {
@@ -27,7 +28,7 @@ pub use detect::{AmbiguousDialect, detect};
 pub use encode::{Encoder, EncoderOptions, FRAME_BITS, Fidelity, Slots};
 pub use frames::Frames;
 pub use record_builder::RecordBuilder;
-pub use registry::{AgentStart, Dialect, Ending, StartRequest};
+pub use registry::{Dialect, Ending};
 
 use crate::event::ErrorInfo;
 use crate::json::{Json, ObjectWriter};

@@ -12,7 +12,8 @@ use decode::{decode, open};
 pub(super) use encode::Encoder;
 
 use crate::dialect::loom::{ending, start_request};
-use crate::dialect::registry::{NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::StartRequest;
 use crate::json::Object;
 
 /// The export key of each type, in the order of the document.

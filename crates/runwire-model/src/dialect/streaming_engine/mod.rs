@@ -10,7 +10,8 @@ pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{AgentStart, Ending, NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
 const STAGES: &[&str] = &["reasoning", "planning", "analyzing"];
