@@ -4,7 +4,6 @@
 //! the thread's single writer, so the first commit wins every race.
 
 use super::state::{CallPhase, OpenCall, OpenInteraction, OpenStep, OpenText, RunState, Status, hash_of};
-use crate::ErrorCode;
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Foreign, InteractionRequested, InteractionResolved, RunCompleted,
     RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended, StepFinished, TextDelta, TextFinished,
@@ -14,6 +13,7 @@ use crate::event::{
 use crate::json::Json;
 use crate::limits;
 use crate::record::{Entry, EventOrigin, EventPosition, History};
+use crate::{ErrorCode, RunFailureCode};
 
 /// On whose behalf an event is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl RunState {
             (Some(notice), _) => RunFailed { error: notice.to_error(), ..Default::default() }.into(),
             (None, EndOfInput::Complete) => RunCompleted::default().into(),
             (None, EndOfInput::Cut) => {
-                let error = ErrorInfo::coded("stream_ended", "the stream ended before the run did");
+                let error = RunFailureCode::StreamEnded.error("the stream ended before the run did");
                 RunFailed { error, ..Default::default() }.into()
             }
         };
