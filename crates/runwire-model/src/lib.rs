@@ -15,6 +15,7 @@ pub mod framing;
 pub mod json;
 pub mod limits;
 mod patch;
+mod path_segment;
 pub mod record;
 pub mod run;
 mod run_failure;
@@ -26,6 +27,7 @@ pub mod window;
 pub use error_code::{ErrorCode, UnknownErrorCode};
 pub use event::{Body, Event, Extra};
 pub use json::Json;
+pub use path_segment::percent_encoded;
 pub use run_failure::RunFailureCode;
 pub use time::Timestamp;
 

@@ -12,6 +12,7 @@ use runwire_log::FrameBatch;
 use runwire_model::RunFailureCode;
 use runwire_model::event::ErrorInfo;
 use runwire_model::framing::{Framing, FramingError, Unframer};
+use runwire_producer::Backoff;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -20,6 +21,11 @@ use super::error_response;
 use super::request::AgentRequest;
 use crate::config::HttpAgent;
 use crate::limits;
+
+/// The delays between attempts to reach an agent.
+const AGENT_BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), limits::AGENT_RETRY_TIME)
+    .factor(4)
+    .max_asked(limits::AGENT_RETRY_TIME);
 
 /// An event of a response stream.
 #[derive(Debug)]
@@ -76,7 +82,7 @@ impl AgentClient {
 
     /// Sends a request; retries failures that are safe to repeat.
     async fn response(&self, request: &AgentRequest) -> Result<Response<Incoming>, ErrorInfo> {
-        let mut wait = Duration::from_millis(200);
+        let mut backoff = AGENT_BACKOFF;
         for attempt in 1.. {
             let sent = timeout(self.agent.answer_time, self.send(request)).await;
             let (error, retry_delay) = match sent {
@@ -99,8 +105,7 @@ impl AgentClient {
             if let Some(error) = error.filter(|_| attempt >= limits::AGENT_ATTEMPTS) {
                 return Err(error);
             }
-            tokio::time::sleep(retry_delay.unwrap_or(wait).min(limits::AGENT_RETRY_TIME)).await;
-            wait *= 4;
+            tokio::time::sleep(backoff.next_delay_or(retry_delay)).await;
         }
         Err(RunFailureCode::AgentUnreachable.error("the agent cannot be reached"))
     }
