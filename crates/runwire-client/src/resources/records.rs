@@ -136,7 +136,6 @@ impl ThreadExport {
             if self.is_duplicate(&line)? {
                 continue;
             }
-            self.attempts.connected();
             self.attempts.progressed();
             if let Some(seq) = seq_of(&line) {
                 self.last = Some(seq);
@@ -233,6 +232,7 @@ impl ThreadExport {
             let error = match asked {
                 Ok(response) if response.status() == StatusCode::OK => {
                     self.body = Some(response.into_body());
+                    self.attempts.connected();
                     match self.last {
                         Some(_) => self.replay = Replay::UntilLast,
                         None => self.expect_replay(),
