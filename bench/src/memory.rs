@@ -22,59 +22,36 @@ const CHUNK_BYTES: usize = 1 << 20;
 const BOUND_MEBIBYTES: f64 = 64.0;
 
 /// A kind of input.
+#[derive(Clone, Copy)]
 struct Input {
     name: &'static str,
     shape: RunShape,
     /// Runs per thread.
     runs_of_thread: u64,
+}
+
+const INPUTS: [Input; 5] = [
+    Input { name: "one thread of usual runs", shape: RunShape::TYPICAL, runs_of_thread: u64::MAX },
+    Input { name: "a thread for each run", shape: RunShape::TYPICAL, runs_of_thread: 1 },
+    Input { name: "few runs of much text", shape: MUCH_TEXT, runs_of_thread: 8 },
+    Input { name: "very many short runs", shape: SHORT, runs_of_thread: 1 },
+    Input { name: "the same with long ids", shape: LONG_IDS, runs_of_thread: 1 },
+];
+
+/// A conversion to measure.
+struct Conversion {
+    input: Input,
     from: Dialect,
     to: Dialect,
 }
 
-const INPUTS: [Input; 6] = [
-    Input {
-        name: "one thread of usual runs",
-        shape: RunShape::TYPICAL,
-        runs_of_thread: u64::MAX,
-        from: Dialect::Loom,
-        to: Dialect::AgUi,
-    },
-    Input {
-        name: "a thread for each run",
-        shape: RunShape::TYPICAL,
-        runs_of_thread: 1,
-        from: Dialect::AgUi,
-        to: Dialect::Agio,
-    },
-    Input {
-        name: "few runs of much text",
-        shape: MUCH_TEXT,
-        runs_of_thread: 8,
-        from: Dialect::Runwire,
-        to: Dialect::Loom,
-    },
-    Input {
-        name: "few runs of much text",
-        shape: MUCH_TEXT,
-        runs_of_thread: 8,
-        from: Dialect::Runwire,
-        to: Dialect::EasyflowChat,
-    },
-    Input {
-        name: "very many short runs",
-        shape: SHORT,
-        runs_of_thread: 1,
-        from: Dialect::Runwire,
-        to: Dialect::StreamingEngine,
-    },
-    Input {
-        name: "the same with long ids",
-        shape: LONG_IDS,
-        runs_of_thread: 1,
-        from: Dialect::Runwire,
-        to: Dialect::StreamingEngine,
-    },
-];
+/// Lists conversions: each dialect is read once and written once, and the kinds of input take turns.
+fn conversions() -> impl Iterator<Item = Conversion> {
+    let targets = Dialect::READABLE.into_iter().cycle().skip(1);
+    let inputs = INPUTS.into_iter().cycle();
+    let pairs = Dialect::READABLE.into_iter().zip(targets);
+    pairs.zip(inputs).map(|((from, to), input)| Conversion { input, from, to })
+}
 
 /// Near the limit of a run's text: about seven mebibytes.
 const MUCH_TEXT: RunShape = RunShape { turns: 100, repeat: 26, id_bytes: 0 };
@@ -91,12 +68,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         "peak memory (VmHWM) of `runwire convert` on {mebibytes} MiB of input; bound: {BOUND_MEBIBYTES:.0} MiB\n"
     );
     println!("{:<26} {:<34} {:>9} {:>8} {:>9}", "input", "from and to", "runs", "MB/s", "peak MiB");
-    for input in &INPUTS {
-        let measured = measure(&program, input, mebibytes << 20)?;
+    for conversion in conversions() {
+        let measured = measure(&program, &conversion, mebibytes << 20)?;
         println!(
             "{:<26} {:<34} {:>9} {:>8.0} {:>9.1} {}",
-            input.name,
-            format!("{} to {}", input.from, input.to),
+            conversion.input.name,
+            format!("{} to {}", conversion.from, conversion.to),
             measured.runs,
             measured.bytes as f64 / 1e6 / measured.took.as_secs_f64(),
             measured.peak_mebibytes,
@@ -113,10 +90,10 @@ struct Measured {
     peak_mebibytes: f64,
 }
 
-fn measure(program: &Path, input: &Input, bytes: usize) -> Result<Measured, Failure> {
+fn measure(program: &Path, conversion: &Conversion, bytes: usize) -> Result<Measured, Failure> {
     let begun = Instant::now();
     let mut child = Command::new(program)
-        .args(["convert", "--from", input.from.name(), "--to", input.to.name()])
+        .args(["convert", "--from", conversion.from.name(), "--to", conversion.to.name()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -128,13 +105,13 @@ fn measure(program: &Path, input: &Input, bytes: usize) -> Result<Measured, Fail
     });
 
     let mut measured = Measured { runs: 0, bytes: 0, took: Duration::ZERO, peak_mebibytes: 0.0 };
-    let template = Template::new(input)?;
+    let template = Template::new(conversion)?;
     let mut stream = Vec::new();
     while measured.bytes < bytes {
         stream.clear();
         while stream.len() < CHUNK_BYTES {
             measured.runs += 1;
-            template.write(measured.runs, measured.runs / input.runs_of_thread, &mut stream);
+            template.write(measured.runs, measured.runs / conversion.input.runs_of_thread, &mut stream);
         }
         measured.bytes += stream.len();
         if stdin.write_all(&stream).is_err() {
@@ -172,9 +149,9 @@ struct Template {
 }
 
 impl Template {
-    fn new(input: &Input) -> Result<Self, Failure> {
-        let run = workload::run(input.shape, 0, 0)?;
-        let mut encoder = Encoder::new(input.from, &run.thread_id, &run.run_id, Fidelity::Native);
+    fn new(conversion: &Conversion) -> Result<Self, Failure> {
+        let run = workload::run(conversion.input.shape, 0, 0)?;
+        let mut encoder = Encoder::new(conversion.from, &run.thread_id, &run.run_id, Fidelity::Native);
         let (mut window, mut frames, mut stream) = (Window::default(), Frames::default(), Vec::new());
         for record in &run.records {
             window.absorb(record);

@@ -271,7 +271,7 @@ async fn catch_ups(plan: &Plan, launcher: &mut Launcher, report: &mut Report) ->
     let floor = launcher.floor()?;
     replay::fill(&server, RUN, plan.replayed_events).await?;
     let events = plan.replayed_events as f64;
-    for dialect in [frame::DIALECT, "ag-ui"] {
+    for dialect in [frame::DIALECT, frame::READ_DIALECT] {
         let name = format!("{} events from the start, {dialect}", plan.replayed_events);
         let mut figure = Figure::new(name, "events/s");
         let path = replay::replay_path(RUN, dialect);
@@ -305,7 +305,7 @@ async fn resumes(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> R
     let Some(server) = launcher.server()? else { return Ok(()) };
     replay::fill(&server, RUNS[0], plan.short_run).await?;
     replay::fill(&server, RUNS[1], plan.long_run).await?;
-    for dialect in [frame::DIALECT, "ag-ui"] {
+    for dialect in [frame::DIALECT, frame::READ_DIALECT] {
         let resumed = replay::resume(&server, &RUNS, dialect, plan.resumes).await?;
         let [short, long] = &resumed[..] else { return Err("not every run was resumed".into()) };
         let mut figure =

@@ -35,7 +35,7 @@ usage: cargo xtask COMMAND
                                 only the proof that a dialect is one folder and one line (part of --long)
                                 builds in target/new-dialect/build, or in FOLDER, and reuses what is there
   deploy                        only the checks of the files in deploy/
-  vectors                       write the expectations in vectors/, the tables in docs/ and the model's schema anew
+  vectors                       write the expectations and schemas in vectors/, the tables in docs/ and the model's schema anew
   console                       build the console anew into console/dist, which the server embeds
   tidy                          only the checks of the tree itself: links, lock files, stray paths, names
   fuzz [--minutes N]            fuzz the decoders and framings, from the seeds in fuzz/seeds (default 60)

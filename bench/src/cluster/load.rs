@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use runwire_log::cluster::TailOptions;
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{Append, FrameBatch, Log, RunKey, Target};
-use runwire_model::dialect::Dialect;
 use tokio::task::JoinSet;
 
 use crate::Failure;
@@ -46,7 +45,7 @@ fn append_lines(run: &RunKey, line: &[u8], events: usize) -> Append {
     Append {
         target: Target::Run(run.clone()),
         thread: Some(run.id.to_string()),
-        dialect: Some(Dialect::Loom),
+        dialect: Some(frame::DIALECT),
         stamp: None,
         frames,
         end: false,

@@ -1,7 +1,11 @@
 //! The frames that are written: pieces of text in the Loom dialect.
 
+use runwire_model::dialect::Dialect;
+
 /// The dialect that is written.
-pub(crate) const DIALECT: &str = "loom";
+pub(crate) const DIALECT: Dialect = Dialect::Loom;
+/// Another dialect, which readers ask for, so that frames are translated.
+pub(crate) const READ_DIALECT: Dialect = Dialect::AgUi;
 /// The content type of what is written.
 pub(crate) const CONTENT_TYPE: &str = "application/x-ndjson";
 /// Typical length of a frame with its envelope and line break.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use runwire_model::dialect::Dialect;
+
 use super::append::{expect_success, last_seq};
 use super::client::{self, HttpConnection};
 use super::frame;
@@ -35,7 +37,7 @@ pub(crate) async fn fill(server: &ServerProcess, run: &str, events: usize) -> Re
 }
 
 /// Returns the path that reads a run from its start to its current end.
-pub(crate) fn replay_path(run: &str, dialect: &str) -> String {
+pub(crate) fn replay_path(run: &str, dialect: Dialect) -> String {
     format!("/v1/runs/{run}/events?dialect={dialect}&follow=false")
 }
 

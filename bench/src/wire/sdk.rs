@@ -90,7 +90,7 @@ pub(crate) async fn end(server: &ServerProcess, run: &str) -> Result<(), Failure
 /// Reads a run with `runwire tail`, and returns the duration.
 pub(crate) fn tail(program: &Path, server: &ServerProcess, run: &str) -> Result<Duration, Failure> {
     let mut command = Command::new(program);
-    command.args(["tail", run, "-o", "ndjson", "--dialect", frame::DIALECT]);
+    command.args(["tail", run, "-o", "ndjson", "--dialect", frame::DIALECT.name()]);
     command.args(["--url", &url_of(server.address)]);
     time_of(&mut command)
 }

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use runwire_log::{CheckMode, FrameBatch, Log, LogError, ProducerInfo, RunKey};
 use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
-use runwire_model::event::{Event, Level, Notice};
-use runwire_model::json::Object;
+use runwire_model::event::{Event, Foreign, Level, Notice};
 use runwire_model::run::WholePolicy;
 use runwire_producer::{Producer, WriteError, next_epoch};
 use tokio::sync::watch;
@@ -232,7 +231,7 @@ impl AgentWriter {
     ) -> Result<(), AgentWriteError> {
         self.count_unreadable(line, why)?;
         let mut frames = FrameBatch::default();
-        frames.push(line, None, foreign(dialect, name, data).as_bytes());
+        frames.push(line, None, Foreign::canonical_frame(dialect, name, data).as_bytes());
         match refused(self.server.write(&frames, false).await)? {
             None => Ok(()),
             // Wrapped it is too long, or the run is full: a warning is recorded instead.
@@ -311,15 +310,4 @@ fn with_error_text(why: &str, data: &[u8]) -> String {
         Some(says) => format!("{why}; it says: {says}"),
         None => why.to_owned(),
     }
-}
-
-/// Wraps an unreadable frame as `foreign`; bytes that are no JSON object become a string.
-fn foreign(dialect: &str, name: Option<&str>, data: &[u8]) -> String {
-    let text = String::from_utf8_lossy(data);
-    let frame = match Object::parse(data) {
-        Ok(_) => text.into_owned(),
-        Err(_) => serde_json::Value::from(text).to_string(),
-    };
-    let name = name.map(|name| format!(r#","name":{}"#, serde_json::Value::from(name))).unwrap_or_default();
-    format!(r#"{{"type":"foreign","dialect":"{dialect}","frame":{frame}{name}}}"#)
 }

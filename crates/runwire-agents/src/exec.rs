@@ -12,6 +12,7 @@ mod stdio;
 use std::process::{ExitStatus, Stdio};
 
 use runwire_log::FrameBatch;
+use runwire_model::RunFailureCode;
 use runwire_model::event::ErrorInfo;
 use runwire_model::framing::{Framing, FramingError, Unframer};
 use serde_json::{Value, json};
@@ -36,7 +37,9 @@ pub(super) async fn run(job: &Job, agent: &ExecAgent, mut writer: AgentWriter, m
         Ok(input) => stdio::start_frame(job, input),
         Err(error) if is_outage(&error) => return,
         Err(error) => {
-            return job.end(&mut writer, AgentOutcome::failed("not_started", error.to_string())).await;
+            return job
+                .end(&mut writer, AgentOutcome::failed(RunFailureCode::NotStarted, error.to_string()))
+                .await;
         }
     };
     let group = match ProcessGroup::start(command(job, agent)) {
@@ -44,7 +47,7 @@ pub(super) async fn run(job: &Job, agent: &ExecAgent, mut writer: AgentWriter, m
         Err(error) => {
             let program = agent.command.first().map_or("", String::as_str);
             let message = format!("cannot run `{program}`: {error}");
-            return job.end(&mut writer, AgentOutcome::failed("not_started", message)).await;
+            return job.end(&mut writer, AgentOutcome::failed(RunFailureCode::NotStarted, message)).await;
         }
     };
     let supervisor = ProgramSupervisor {
@@ -205,7 +208,9 @@ impl ProgramSupervisor<'_> {
         let outcome = match self.write_error {
             // Left to the server that claims the run.
             Some(AgentWriteError::Log(_) | AgentWriteError::Closed | AgentWriteError::Fenced) => return,
-            Some(AgentWriteError::Garbled(message)) => AgentOutcome::failed("agent_garbled", message),
+            Some(AgentWriteError::Garbled(message)) => {
+                AgentOutcome::failed(RunFailureCode::AgentGarbled, message)
+            }
             Some(AgentWriteError::Refused) => AgentOutcome::store_damaged(),
             None => match (self.cancelled, status) {
                 (Some(reason), _) => AgentOutcome::Cancelled { reason },
@@ -231,19 +236,21 @@ fn failure(status: Option<ExitStatus>, stderr_tail: &StderrTail) -> ErrorInfo {
     let (exit_code, signal) = (status.and_then(|status| status.code()), status.and_then(exit_signal));
     let (code, mut message, details) = match (exit_code, signal) {
         (Some(number), _) => (
-            "exit_status",
+            RunFailureCode::ExitStatus,
             format!("the program ended with exit code {number}"),
             json!({"exit_code": number}),
         ),
-        (None, Some(number)) => {
-            ("killed", format!("the program was ended by signal {number}"), json!({"signal": number}))
-        }
-        (None, None) => ("exit_status", "the program's end is not known".to_owned(), json!({})),
+        (None, Some(number)) => (
+            RunFailureCode::Killed,
+            format!("the program was ended by signal {number}"),
+            json!({"signal": number}),
+        ),
+        (None, None) => (RunFailureCode::ExitStatus, "the program's end is not known".to_owned(), json!({})),
     };
     let mut details = details;
     if let Some(last) = stderr_tail.last() {
         message.push_str(&format!(": {last}"));
         details["stderr"] = Value::from(stderr_tail.text());
     }
-    with_details(ErrorInfo::coded(code, message), &details)
+    with_details(code.error(message), &details)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use runwire_log::{Log, LogError, RunKey, ThreadKey};
 use runwire_model::Json;
+use runwire_model::dialect::start::{refers_to_messages, restore_input};
 use runwire_model::event::InteractionResolved;
 use runwire_model::record::{ChatMessage, History};
 use runwire_model::window::Window;
@@ -15,7 +16,7 @@ use super::agent_writer::AgentWriter;
 use super::config::{Agent, AgentKind};
 use super::outcome::AgentOutcome;
 use super::signals::{RecordFollower, RunSignal};
-use super::{AgentInput, ag_ui_messages, demo, exec, http};
+use super::{AgentInput, demo, exec, http};
 use runwire_log::outage;
 
 /// One run of an agent.
@@ -129,12 +130,12 @@ impl Job {
     /// Returns the agent's input, with referenced messages restored in full.
     pub(super) async fn full_input(&self) -> Result<Option<Json>, LogError> {
         let Some(input) = &self.input.input else { return Ok(None) };
-        if !ag_ui_messages::has_messages(input) {
+        if !refers_to_messages(input) {
             return Ok(Some(input.clone()));
         }
         let mut messages = self.window().await?.messages();
         messages.extend(self.user_message());
-        Ok(Some(ag_ui_messages::restore_input(input, &messages)))
+        Ok(Some(restore_input(input, &messages)))
     }
 
     /// Waits for a permit to run; none if the run or the server ends first.

@@ -12,7 +12,6 @@
 //! there is no side channel, so people and agents see the same history. `recovery` claims the orphaned runs of servers
 //! that died.
 
-pub mod ag_ui_messages;
 mod agent_writer;
 mod config;
 pub mod demo;

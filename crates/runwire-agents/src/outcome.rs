@@ -1,7 +1,7 @@
 //! The outcome of an agent's run that the server decides, because the agent has not ended the run itself.
 
 use runwire_model::event::{ErrorInfo, Event, RunCancelled, RunFailed};
-use runwire_model::{ErrorCode, Json};
+use runwire_model::{Json, RunFailureCode};
 use serde_json::Value;
 
 /// The outcome of a run.
@@ -25,25 +25,25 @@ impl AgentOutcome {
     }
 
     /// Creates a failure with a code and a message.
-    pub(super) fn failed(code: &str, message: impl Into<String>) -> Self {
-        Self::of(ErrorInfo::coded(code, message))
+    pub(super) fn failed(code: RunFailureCode, message: impl Into<String>) -> Self {
+        Self::of(code.error(message))
     }
 
     /// Creates the failure of a run whose output the store permanently refuses.
     pub(super) fn store_damaged() -> Self {
-        Self::failed(ErrorCode::StoreDamaged.as_str(), "the store cannot hold what the agent says")
+        Self::failed(RunFailureCode::StoreDamaged, "the store cannot hold what the agent says")
     }
 
     /// Creates the failure of a run whose server stops.
     pub(super) fn server_stopped() -> Self {
-        let error = ErrorInfo::coded("server_stopped", "the server that ran the agent has stopped");
+        let error = RunFailureCode::ServerStopped.error("the server that ran the agent has stopped");
         Self::of(ErrorInfo { retryable: Some(true), ..error })
     }
 
     /// Creates the failure of an orphaned run.
     pub(super) fn producer_lost() -> Self {
         let message = "the server that ran the agent ended before the agent did";
-        Self::of(ErrorInfo { retryable: Some(true), ..ErrorInfo::coded("producer_lost", message) })
+        Self::of(ErrorInfo { retryable: Some(true), ..RunFailureCode::ProducerLost.error(message) })
     }
 
     /// Returns the terminal event; none for completion, which the log writes itself.

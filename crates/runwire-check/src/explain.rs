@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::finding::Finding;
 use crate::keys::escaped;
 use crate::nearest::nearest;
+use crate::rule::Rule;
 use crate::schema::Schema;
 
 /// Explains all errors of a frame, without repetitions.
@@ -14,7 +15,7 @@ pub(crate) fn all(errors: &[ValidationError<'_>], schema: &Schema) -> Vec<Findin
     let mut findings: Vec<Finding> = Vec::new();
     for error in errors {
         let finding = explain(error, schema);
-        if !findings.iter().any(|known| (&known.field, known.code) == (&finding.field, finding.code)) {
+        if !findings.iter().any(|known| (&known.field, known.rule) == (&finding.field, finding.rule)) {
             findings.push(finding);
         }
     }
@@ -23,12 +24,12 @@ pub(crate) fn all(errors: &[ValidationError<'_>], schema: &Schema) -> Vec<Findin
 
 /// Drops findings that only repeat another one.
 fn drop_echoes(findings: Vec<Finding>) -> Vec<Finding> {
-    let names_the_missing = findings.iter().any(|finding| finding.code == "missing_field");
-    let wrong = findings.iter().filter(|finding| finding.code == "wrong_type");
+    let names_the_missing = findings.iter().any(|finding| finding.rule == Rule::MissingField);
+    let wrong = findings.iter().filter(|finding| finding.rule == Rule::WrongType);
     let wrong: Vec<Option<String>> = wrong.map(|finding| finding.field.clone()).collect();
-    let is_echo = |finding: &Finding| match finding.code {
-        "missing_choice" => names_the_missing || wrong.contains(&finding.field),
-        "bad_shape" => wrong.contains(&finding.field),
+    let is_echo = |finding: &Finding| match finding.rule {
+        Rule::MissingChoice => names_the_missing || wrong.contains(&finding.field),
+        Rule::BadShape => wrong.contains(&finding.field),
         _ => false,
     };
     findings.into_iter().filter(|finding| !is_echo(finding)).collect()
@@ -83,7 +84,7 @@ impl ErrorContext<'_> {
             Kind::MinLength { .. } | Kind::MinItems { limit: 1 } => self.bad_value("must not be empty"),
             Kind::MinItems { limit } => self.bad_value(format!("must have at least {limit} elements")),
             Kind::FalseSchema => {
-                self.named(Finding::problem("unexpected_field", "must not be here").hint("leave it out"))
+                self.named(Finding::problem(Rule::UnexpectedField, "must not be here").hint("leave it out"))
             }
             Kind::Not { schema } => self.forbidden(schema),
             Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => self.no_form(error),
@@ -92,19 +93,19 @@ impl ErrorContext<'_> {
                     Some(names) => format!("only one of {names} may stand here"),
                     None => "fits several of the forms allowed, and must fit one".to_owned(),
                 };
-                self.named(Finding::problem("bad_shape", message))
+                self.named(Finding::problem(Rule::BadShape, message))
             }
             Kind::MinProperties { .. } | Kind::MaxProperties { .. } => {
                 let count = self.found.as_object().map_or(0, serde_json::Map::len);
                 let message = format!("a frame has exactly one key, the event's name; this has {count}");
-                self.named(Finding::problem("bad_shape", message))
+                self.named(Finding::problem(Rule::BadShape, message))
             }
             Kind::PropertyNames { error } => {
                 let name = shown(error.instance());
                 let message = format!("the key {name} is no event's name, which is written in CamelCase");
-                self.named(Finding::problem("bad_value", message))
+                self.named(Finding::problem(Rule::BadValue, message))
             }
-            _ => self.named(Finding::problem("bad_value", error.to_string())),
+            _ => self.named(Finding::problem(Rule::BadValue, error.to_string())),
         }
     }
 
@@ -113,7 +114,7 @@ impl ErrorContext<'_> {
     }
 
     fn bad_value(&self, message: impl Into<String>) -> Finding {
-        self.named(Finding::problem("bad_value", message))
+        self.named(Finding::problem(Rule::BadValue, message))
     }
 
     fn missing(&self, property: &str) -> Finding {
@@ -125,7 +126,7 @@ impl ErrorContext<'_> {
         };
         let keys = self.undeclared_keys();
         let hint = nearest(property, &keys).map(|key| format!("`{key}` is there; is it meant?"));
-        let finding = Finding::problem("missing_field", message).at(&pointer).maybe_hint(hint);
+        let finding = Finding::problem(Rule::MissingField, message).at(&pointer).maybe_hint(hint);
         match self.schema.section(&path) {
             Some(section) => finding.section(section),
             None => finding,
@@ -161,7 +162,7 @@ impl ErrorContext<'_> {
             Value::Number(_) if expected.contains("an integer") => shown(self.found),
             found => found_name(found).to_owned(),
         };
-        let finding = Finding::problem("wrong_type", format!("must be {expected}, and is {is}"));
+        let finding = Finding::problem(Rule::WrongType, format!("must be {expected}, and is {is}"));
         self.named(finding.maybe_hint(self.type_hint(&expected)))
     }
 
@@ -202,12 +203,12 @@ impl ErrorContext<'_> {
 
     fn forbidden(&self, schema: &Value) -> Finding {
         if schema.get("type").is_some_and(|kind| kind == "null") {
-            let finding = Finding::problem("wrong_type", "must not be null");
+            let finding = Finding::problem(Rule::WrongType, "must not be null");
             return self.named(finding.hint("leave the field out instead of sending null"));
         }
         if let Some(field) = schema.pointer("/required/0").and_then(Value::as_str) {
             let pointer = format!("{}/{}", self.pointer, escaped(field));
-            return Finding::problem("unexpected_field", "must not be here").at(&pointer);
+            return Finding::problem(Rule::UnexpectedField, "must not be here").at(&pointer);
         }
         let lower = self.found.as_str().map(str::to_lowercase);
         let message = format!("is {}, which is not allowed", shown(self.found));
@@ -217,14 +218,14 @@ impl ErrorContext<'_> {
     /// Explains a value that fits none of several forms.
     fn no_form(&self, error: &ValidationError<'_>) -> Finding {
         if let Some(names) = self.alternatives(error) {
-            return self.named(Finding::problem("missing_choice", format!("one of {names} is required")));
+            return self.named(Finding::problem(Rule::MissingChoice, format!("one of {names} is required")));
         }
         let message = match (self.description().filter(|_| !self.pointer.is_empty()), self.forms(error)) {
             (Some(description), _) => format!("is {}; expected: {description}", shown(self.found)),
             (None, Some(forms)) => format!("must be {forms}, and is {}", found_name(self.found)),
             (None, None) => "fits none of the forms allowed".to_owned(),
         };
-        self.named(Finding::problem("bad_shape", message))
+        self.named(Finding::problem(Rule::BadShape, message))
     }
 
     /// Lists the fields of forms that each only require one field.

@@ -1,6 +1,7 @@
 //! Findings of a check.
 
 use crate::limits;
+use crate::rule::Rule;
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub enum Severity {
 pub struct Finding {
     /// Its severity.
     pub severity: Severity,
-    /// Stable code of the rule.
-    pub code: &'static str,
+    /// The rule that it is about.
+    pub rule: Rule,
     /// The field at fault, with dots between the levels.
     pub field: Option<String>,
     /// The field at fault as a JSON pointer (RFC 6901), where it is part of the frame.
@@ -32,10 +33,10 @@ pub struct Finding {
 
 impl Finding {
     /// Makes a finding of a frame that breaks its document.
-    pub fn problem(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn problem(rule: Rule, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Problem,
-            code,
+            rule,
             field: None,
             pointer: None,
             section: None,
@@ -45,8 +46,8 @@ impl Finding {
     }
 
     /// Makes a note.
-    pub fn note(code: &'static str, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Note, ..Self::problem(code, message) }
+    pub fn note(rule: Rule, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Note, ..Self::problem(rule, message) }
     }
 
     /// Returns true if the frame breaks its document.
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_pointer_is_told_as_people_write_paths() {
-        let finding = Finding::problem("bad_value", "x").at("/data/items/0/a~1b");
+        let finding = Finding::problem(Rule::BadValue, "x").at("/data/items/0/a~1b");
         assert_eq!(finding.field.as_deref(), Some("data.items[0].a/b"));
         assert_eq!(finding.pointer.as_deref(), Some("/data/items/0/a~1b"));
     }

@@ -11,6 +11,7 @@ mod members;
 pub mod nearest;
 mod order;
 mod quick_check;
+mod rule;
 mod schema;
 mod typo;
 
@@ -23,16 +24,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use finding::{Finding, Severity};
-pub use order::AFTER_END;
+pub use rule::Rule;
 
 use crate::nearest::nearest;
 use members::{FrameMembers, NoVisitor};
 use order::{IdLimit, Order};
 use quick_check::QuickCheck;
 use schema::Schema;
-
-/// Code of the note that the check has reached its memory limit. It appears once in a run, and breaks no document.
-pub const UNJUDGED: &str = "unjudged";
 
 /// The side whose frames are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,9 +204,9 @@ impl CheckState {
 
     /// Returns true if a finding about the order holds, given what is known of earlier frames.
     fn holds(&self, finding: &Finding, goes_on: bool) -> bool {
-        match finding.code {
-            order::NOT_STARTED | order::NOT_OPEN => !self.joined,
-            order::NOT_INCREASING | order::ALREADY_OPEN => goes_on,
+        match finding.rule {
+            Rule::NotStarted | Rule::NotOpen => !self.joined,
+            Rule::NotIncreasing | Rule::AlreadyOpen => goes_on,
             _ => true,
         }
     }
@@ -217,16 +215,16 @@ impl CheckState {
         let Some(value) = parse(data) else { return };
         if let Some(key) = keys::doubled(data) {
             let message = "stands twice; some readers take the first value, Runwire the last";
-            let finding = Finding::problem("doubled_key", message).at(&key);
+            let finding = Finding::problem(Rule::DoubledKey, message).at(&key);
             findings.push(finding.section(self.dialect().frames_section()));
         }
         let kind = frame.kind;
         match (self.dialect().document().form)(frame) {
             Some(OtherForm::Legacy { section, message }) => {
-                findings.push(Finding::note("legacy", format!("`{kind}` {message}")).section(section));
+                findings.push(Finding::note(Rule::Legacy, format!("`{kind}` {message}")).section(section));
             }
             Some(OtherForm::NoEnvelope { section, message }) => {
-                findings.push(Finding::problem("no_envelope", message).section(section));
+                findings.push(Finding::problem(Rule::NoEnvelope, message).section(section));
             }
             None if !schema.knows(kind) && !kind.is_empty() => {
                 let broken = schema.check(kind, &value);
@@ -242,7 +240,7 @@ impl CheckState {
         let mut findings = schema.check(kind, value);
         for finding in &mut findings {
             let field = finding.field.as_deref().unwrap_or_default();
-            if finding.code == "missing_field" && left_out.contains(&(kind, field)) {
+            if finding.rule == Rule::MissingField && left_out.contains(&(kind, field)) {
                 finding.severity = Severity::Note;
                 finding.hint = Some("the document's own example leaves it out, so it is accepted".to_owned());
             }
@@ -263,12 +261,12 @@ impl CheckState {
         };
         let message = format!("`{kind}` is no event of the document; it is handed on as `foreign`");
         match (other(), nearest(kind, &known)) {
-            (Some(other), _) => Finding::note("unknown_type", message).hint(other),
+            (Some(other), _) => Finding::note(Rule::UnknownType, message).hint(other),
             (None, Some(near)) => {
-                let finding = Finding::problem("likely_typo", message).at(rules.kind_pointer);
+                let finding = Finding::problem(Rule::LikelyTypo, message).at(rules.kind_pointer);
                 finding.section(self.dialect().frames_section()).hint(format!("is `{near}` meant?"))
             }
-            (None, None) => Finding::note("unknown_type", message),
+            (None, None) => Finding::note(Rule::UnknownType, message),
         }
     }
 }
@@ -279,7 +277,7 @@ fn unjudged(ids: usize) -> Finding {
         "there are more than {ids} ids of one kind to remember; from here on the check may miss an end without a \
          start and an id that is used again"
     );
-    Finding::note(UNJUDGED, message)
+    Finding::note(Rule::Unjudged, message)
 }
 
 /// Returns the probable kind of a frame from few of its bytes; [`DocumentRules::kind`] decides.

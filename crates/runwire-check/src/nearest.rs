@@ -8,12 +8,12 @@ pub fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     if plain.is_empty() || plain.len() > LONGEST {
         return None;
     }
-    let most = (plain.len() / 4).clamp(1, 3);
+    let max_distance = (plain.len() / 4).clamp(1, 3);
     let close = candidates.iter().filter(|candidate| **candidate != word && candidate.len() <= 2 * LONGEST);
     close
         // Two letters that changed places count as one.
         .map(|candidate| (strsim::osa_distance(&plain, &self::plain(candidate)), *candidate))
-        .filter(|(distance, _)| *distance <= most)
+        .filter(|(distance, _)| *distance <= max_distance)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

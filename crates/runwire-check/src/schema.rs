@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::finding::Finding;
 use crate::quick_check::{QuickCheck, QuickTables};
+use crate::rule::Rule;
 use crate::{Side, explain, limits};
 
 /// A dialect's schema, ready to check frames.
@@ -62,9 +63,9 @@ impl Schema {
         }
         for typo in self.quick_tables.typos(kind, frame) {
             let meant = Some(typo.meant_pointer());
-            if !findings.iter().any(|known| known.code == "missing_field" && known.pointer == meant) {
+            if !findings.iter().any(|known| known.rule == Rule::MissingField && known.pointer == meant) {
                 let message = "is no field of the document";
-                let finding = Finding::problem("likely_typo", message).at(&typo.pointer());
+                let finding = Finding::problem(Rule::LikelyTypo, message).at(&typo.pointer());
                 let finding = finding.hint(format!("is `{}` meant?", typo.meant));
                 findings.push(Finding { section: self.section_of_kind(kind), ..finding });
             }

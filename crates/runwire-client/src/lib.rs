@@ -69,6 +69,7 @@
 //! An agent writes with a [`StreamingEngine`]; see [`mod@write`].
 #![forbid(unsafe_code)]
 
+mod attempts;
 mod client;
 mod error;
 mod http;

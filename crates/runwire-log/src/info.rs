@@ -274,7 +274,8 @@ impl Warnings {
         for finding in findings {
             self.count += 1;
             let clipped = |text: String| clip(&text, limits::WARNING_BYTES).to_owned();
-            let Finding { code, field, pointer, section, message, hint, .. } = finding;
+            let Finding { rule, field, pointer, section, message, hint, .. } = finding;
+            let code = rule.as_str();
             let field = field.map(clipped);
             let known = self.first.iter_mut().find(|known| known.code == code && known.field == field);
             if let Some(known) = known {

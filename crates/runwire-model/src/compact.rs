@@ -43,7 +43,7 @@ use crate::record::{Entry, History, Record};
 /// ```
 #[derive(Debug, Default)]
 pub struct Compactor {
-    held: Option<Held>,
+    held: Option<MergedRecord>,
     frames: Frames,
 }
 
@@ -52,7 +52,7 @@ pub type Sink<'s> = dyn FnMut(u64, &Frames, Option<&Record>) + 's;
 
 /// Pieces that the next one may still join.
 #[derive(Debug)]
-struct Held {
+struct MergedRecord {
     /// Record of the last piece, with the content of all of them.
     merged: Record,
     /// Encoder state before the last piece; `None` while there is only one. In `text` before the first: its pieces have
@@ -94,7 +94,7 @@ impl Compactor {
         self.flush(history, out);
         if is_single && lone_piece(record).is_some() {
             let alone = std::mem::take(&mut self.frames);
-            self.held = Some(Held { merged: record.clone(), before, alone, pieces: 1 });
+            self.held = Some(MergedRecord { merged: record.clone(), before, alone, pieces: 1 });
         } else {
             out(record.seq, &self.frames, Some(record));
         }
@@ -102,7 +102,7 @@ impl Compactor {
 
     /// Passes on the pieces that are held back: at the end of a page, or when the reader has caught up.
     pub fn flush(&mut self, history: &dyn History, out: &mut Sink<'_>) {
-        let Some(Held { merged, before, alone, pieces }) = self.held.take() else { return };
+        let Some(MergedRecord { merged, before, alone, pieces }) = self.held.take() else { return };
         let Some(mut before) = before.filter(|_| pieces > 1) else {
             return out(merged.seq, &alone, Some(&merged));
         };
@@ -112,7 +112,7 @@ impl Compactor {
     }
 }
 
-impl Held {
+impl MergedRecord {
     fn may_take(&self, record: &Record) -> bool {
         let (Some(held), Some(next)) = (lone_piece(&self.merged), lone_piece(record)) else { return false };
         self.merged.dialect == record.dialect

@@ -193,7 +193,7 @@ error_codes! {
     StoreUnavailable "store_unavailable" 503: "The store is not available",
         "Try again; what was not acknowledged is not written.";
     StoreDamaged "store_damaged" 500: "The store cannot hold or read this",
-        "Do not repeat it: the server's log says what is wrong, and whoever runs the server has to mend it.";
+        "Do not repeat it: the server's log says what is wrong, and its operator has to repair it.";
     ShuttingDown "shutting_down" 503: "The server is stopping",
         "Connect again and send what was not acknowledged.";
     Internal "internal" 500: "The server made an error",

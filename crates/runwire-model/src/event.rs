@@ -410,6 +410,22 @@ impl ErrorInfo {
     }
 }
 
+impl Foreign {
+    /// Writes a frame that cannot be taken as one of its dialect as an event of the canonical dialect.
+    ///
+    /// Bytes that are no JSON object become a string.
+    pub fn canonical_frame(dialect: &str, name: Option<&str>, data: &[u8]) -> String {
+        let text = String::from_utf8_lossy(data);
+        let frame = match Object::parse(data) {
+            Ok(_) => text.into_owned(),
+            Err(_) => serde_json::Value::from(text).to_string(),
+        };
+        let name = name.map(|name| format!(r#","name":{}"#, serde_json::Value::from(name)));
+        let name = name.unwrap_or_default();
+        format!(r#"{{"type":"foreign","dialect":"{dialect}","frame":{frame}{name}}}"#)
+    }
+}
+
 /// One row of the vocabulary, for docs and checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventType {

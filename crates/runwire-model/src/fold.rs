@@ -633,7 +633,7 @@ mod tests {
             notice(Level::Debug, "took 3 s", None),
         ]);
         assert!(!message.has_error);
-        let notices: Vec<_> = message.notices.iter().map(|told| (told.level, &*told.message)).collect();
+        let notices: Vec<_> = message.notices.iter().map(|notice| (notice.level, &*notice.message)).collect();
         assert_eq!(notices, [(Level::Error, "trying again"), (Level::Warning, "slow")]);
     }
 

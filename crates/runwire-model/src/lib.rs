@@ -15,17 +15,21 @@ pub mod framing;
 pub mod json;
 pub mod limits;
 mod patch;
+mod path_segment;
 pub mod record;
 pub mod run;
+mod run_failure;
 #[cfg(test)]
 mod schema;
 mod time;
 pub mod window;
 
 pub use error_code::{ErrorCode, UnknownErrorCode};
-/// JSON Schema of the events, as the `runwire` dialect writes them, and of the message state.
-pub const SCHEMA: &str = include_str!("../schema/runwire.schema.json");
-
 pub use event::{Body, Event, Extra};
 pub use json::Json;
+pub use path_segment::percent_encoded;
+pub use run_failure::RunFailureCode;
 pub use time::Timestamp;
+
+/// JSON Schema of the events, as the `runwire` dialect writes them, and of the message state.
+pub const SCHEMA: &str = include_str!("../schema/runwire.schema.json");

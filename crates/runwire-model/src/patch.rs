@@ -17,9 +17,9 @@ pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
     let mut document = Tree::of(state)?;
     let Tree::Array(operations) = Tree::of(patch)? else { return None };
     // A few copies of the whole into itself would double it each time.
-    let mut room = limits::THREAD_MEMORY_BYTES.checked_sub(state.text().len())?;
+    let mut budget = limits::THREAD_MEMORY_BYTES.checked_sub(state.text().len())?;
     for operation in &operations {
-        apply_one(&mut document, operation, &mut room)?;
+        apply_one(&mut document, operation, &mut budget)?;
     }
     Some(document.to_json())
 }
@@ -34,18 +34,18 @@ pub(crate) fn defined(patch: &Json) -> Option<Json> {
     (kept.len() < operations.len()).then(|| Json::parse(&format!("[{}]", kept.join(","))).ok()).flatten()
 }
 
-fn apply_one<'a>(document: &mut Tree<'a>, operation: &Tree<'a>, room: &mut usize) -> Option<()> {
+fn apply_one<'a>(document: &mut Tree<'a>, operation: &Tree<'a>, budget: &mut usize) -> Option<()> {
     let name = operation.get("op")?.as_str()?;
     if !OPERATIONS.contains(&&*name) {
         return Some(());
     }
     let path = operation.get("path")?.as_str()?;
     match &*name {
-        "add" => add(document, &path, operation.get("value")?.clone(), room),
+        "add" => add(document, &path, operation.get("value")?.clone(), budget),
         "remove" => remove(document, &path).map(|_| ()),
         "replace" => {
             let value = operation.get("value")?;
-            take_room(&path, value, room)?;
+            take_budget(&path, value, budget)?;
             *find_mut(document, &path)? = value.clone();
             Some(())
         }
@@ -56,13 +56,13 @@ fn apply_one<'a>(document: &mut Tree<'a>, operation: &Tree<'a>, room: &mut usize
                 return None;
             }
             let value = remove(document, &from)?;
-            add(document, &path, value, room)
+            add(document, &path, value, budget)
         }
         "copy" => {
             let value = find_mut(document, &operation.get("from")?.as_str()?)?;
-            take_room(&path, value, room)?;
+            take_budget(&path, value, budget)?;
             let value = value.clone();
-            add(document, &path, value, room)
+            add(document, &path, value, budget)
         }
         "test" => find_mut(document, &path)?.is_same(operation.get("value")?).then_some(()),
         _ => None,
@@ -80,9 +80,9 @@ fn find_mut<'t, 'a>(document: &'t mut Tree<'a>, path: &str) -> Option<&'t mut Tr
 }
 
 /// Subtracts the size of a value from the remaining budget; fails if it does not fit.
-fn take_room(path: &str, value: &Tree<'_>, room: &mut usize) -> Option<()> {
+fn take_budget(path: &str, value: &Tree<'_>, budget: &mut usize) -> Option<()> {
     let (bytes, depth) = measure(value);
-    *room = room.checked_sub(bytes + path.len())?;
+    *budget = budget.checked_sub(bytes + path.len())?;
     (path.matches('/').count() + depth < limits::JSON_DEPTH).then_some(())
 }
 
@@ -104,8 +104,8 @@ fn measure(value: &Tree<'_>) -> (usize, usize) {
     }
 }
 
-fn add<'a>(document: &mut Tree<'a>, path: &str, value: Tree<'a>, room: &mut usize) -> Option<()> {
-    take_room(path, &value, room)?;
+fn add<'a>(document: &mut Tree<'a>, path: &str, value: Tree<'a>, budget: &mut usize) -> Option<()> {
+    take_budget(path, &value, budget)?;
     let Some((parent, key)) = split(path)? else {
         *document = value;
         return Some(());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Limits the delay that the other side may ask for.
+/// Limits the delay that the other side may ask for, unless a backoff says otherwise.
 const MAX_ASKED: Duration = Duration::from_secs(60);
 
 /// The delays between attempts: each longer than the one before, up to a limit, and random, so that those who wait for
@@ -13,13 +13,14 @@ pub struct Backoff {
     max: Duration,
     factor: u32,
     jitter: (f64, f64),
+    max_asked: Duration,
     failures: u32,
 }
 
 impl Backoff {
     /// Creates a backoff that doubles; each delay is shortened by up to a half.
     pub const fn new(first: Duration, max: Duration) -> Self {
-        Self { first, max, factor: 2, jitter: (0.5, 1.0), failures: 0 }
+        Self { first, max, factor: 2, jitter: (0.5, 1.0), max_asked: MAX_ASKED, failures: 0 }
     }
 
     /// Sets the factor by which delays grow.
@@ -32,6 +33,12 @@ impl Backoff {
     #[must_use]
     pub const fn jitter(self, low: f64, high: f64) -> Self {
         Self { jitter: (low, high), ..self }
+    }
+
+    /// Sets the limit of delays that the other side asks for.
+    #[must_use]
+    pub const fn max_asked(self, max_asked: Duration) -> Self {
+        Self { max_asked, ..self }
     }
 
     /// Continues after a number of failures.
@@ -54,10 +61,10 @@ impl Backoff {
     }
 
     /// Counts a failure, and returns the delay before the next attempt: at least what the other side asks for, within
-    /// a minute.
+    /// a minute or the limit that was set.
     pub fn next_delay_or(&mut self, asked: Option<Duration>) -> Duration {
         let delay = self.next_delay();
-        asked.map_or(delay, |asked| asked.min(MAX_ASKED).max(delay))
+        asked.map_or(delay, |asked| asked.min(self.max_asked).max(delay))
     }
 
     /// Returns whether no failure is counted.
@@ -86,6 +93,8 @@ mod tests {
         assert!(backoff.next_delay() <= Duration::from_millis(100));
         assert_eq!(backoff.next_delay_or(Some(Duration::from_secs(9))), Duration::from_secs(9));
         assert_eq!(backoff.next_delay_or(Some(Duration::from_secs(9000))), MAX_ASKED);
+        let mut patient = backoff.max_asked(Duration::from_secs(600));
+        assert_eq!(patient.next_delay_or(Some(Duration::from_secs(9000))), Duration::from_secs(600));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 use runwire_log::{RunKey, ThreadKey};
 use runwire_model::ErrorCode;
 
@@ -82,13 +82,6 @@ async fn raw_path_param<S: Send + Sync>(
     Ok((found.0.to_owned(), found.1.into()))
 }
 
-/// Percent-encodes an id as a path segment.
-pub(crate) fn path_segment(id: &str) -> String {
-    const UNESCAPED: AsciiSet =
-        NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@');
-    utf8_percent_encode(id, &UNESCAPED).to_string()
-}
-
 /// Decodes and validates an id from a path segment.
 pub(crate) fn from_path_segment(name: &str, segment: &str) -> Result<Arc<str>, Problem> {
     let decoded = match segment.contains('%') {
@@ -130,7 +123,7 @@ mod tests {
     #[test]
     fn an_id_that_was_written_into_a_path_is_read_from_it() {
         for id in ["r1", "a/b", "你", "50%", "a b?#", "x:y@z"] {
-            let written = path_segment(id);
+            let written = runwire_model::percent_encoded(id).to_string();
             assert!(written.is_ascii() && !written.contains(['/', '?', '#', ' ']));
             assert_eq!(&*from_path_segment("run", &written).unwrap(), id);
         }

@@ -248,11 +248,11 @@ impl From<DecodeError> for Problem {
 impl From<Breach> for Problem {
     fn from(breach: Breach) -> Self {
         let problem = Self::new(ErrorCode::BreaksDocument, breach.to_string());
-        let Finding { code, field, pointer, section, hint, .. } = breach.finding;
+        let Finding { rule, field, pointer, section, hint, .. } = breach.finding;
         problem
             .with_some("field", field)
             .with_some("pointer", pointer)
-            .with("rule", code)
+            .with("rule", rule.as_str())
             .with("dialect", breach.dialect.name())
             .with_some("section", section)
             .with_some("hint", hint)

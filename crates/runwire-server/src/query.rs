@@ -57,8 +57,8 @@ impl<'a> Query<'a> {
         let Some(value) = self.take(name)? else { return Ok(None) };
         let number = value.parse().ok().filter(|number| allowed.contains(number));
         let wrong = || {
-            let (least, most) = (allowed.start(), allowed.end());
-            let detail = format!("`{name}` is a number from {least} to {most}, not `{}`", truncated(&value));
+            let (min, max) = (allowed.start(), allowed.end());
+            let detail = format!("`{name}` is a number from {min} to {max}, not `{}`", truncated(&value));
             Problem::bad_query(name, detail)
         };
         number.map(Some).ok_or_else(wrong)

@@ -117,6 +117,9 @@ macro_rules! row {
 }
 
 /// Returns the operation that a handler documents.
+///
+/// `utoipa::OpenApi` collects operations from a list in an attribute; here they come from the table, so what its macro
+/// uses is called directly: the traits of the hidden module `__dev`. Cargo.toml pins the version because of it.
 fn documented<P: utoipa::Path + utoipa::__dev::Tags<'static>>() -> Operation {
     let mut operation = P::operation();
     operation.tags = Some(P::tags().into_iter().map(str::to_owned).collect());
@@ -170,7 +173,7 @@ pub(crate) static ROUTES: &[HttpRoute] = &[
     row!(POST "/api/chat", START, Facade, streaming_engine::chat),
     row!(POST "/api/v1/bot/chat", START, Facade, easyflow::chat),
     row!(POST "/api/v1/bot/form", ANSWER, Facade, easyflow::form),
-    row!(GET "/api/v1/bot/ws", START, Facade, easyflow_socket::upgrade),
+    row!(GET "/api/v1/bot/ws", START, Socket, easyflow_socket::upgrade),
     row!(GET "/loom", START, Socket, loom::upgrade),
     row!(GET "/openapi.json", None, Server, openapi::show),
     row!(GET "/healthz", None, Server, resources::healthz),
@@ -181,6 +184,18 @@ pub(crate) static ROUTES: &[HttpRoute] = &[
 /// Finds the route of a request.
 pub(crate) fn find(method: &Method, path: &str) -> Option<&'static HttpRoute> {
     ROUTES.iter().find(|route| route.takes(method) && route.matches(path))
+}
+
+/// Lists the methods that a path answers.
+fn methods_of(path: &str) -> Vec<&'static str> {
+    let mut methods = Vec::new();
+    for route in ROUTES.iter().filter(|route| route.matches(path)) {
+        methods.push(route.method.as_str());
+        if route.takes(&Method::HEAD) && route.method != Method::HEAD {
+            methods.push(Method::HEAD.as_str());
+        }
+    }
+    methods
 }
 
 impl HttpRoute {
@@ -248,9 +263,7 @@ async fn unknown_route(
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {
     let path = uri.path();
-    let methods = [Method::GET, Method::HEAD, Method::POST, Method::DELETE];
-    let allowed: Vec<_> =
-        methods.iter().filter(|method| find(method, path).is_some()).map(Method::as_str).collect();
+    let allowed = methods_of(path);
     let problem = Problem::new(ErrorCode::MethodNotAllowed, format!("{path} does not answer {method}"));
     ([(ALLOW, allowed.join(","))], problem).into_response()
 }
@@ -270,9 +283,16 @@ mod tests {
                 find(&Method::PATCH, &path).is_none() && find(&route.method, &format!("{path}/")).is_none()
             );
         }
+        for route in ROUTES {
+            let methods = methods_of(&route.path.replace(['{', '}'], ""));
+            assert!(methods.contains(&route.method.as_str()), "{}", route.path);
+        }
+        assert_eq!(methods_of("/v1/threads/t"), ["GET", "HEAD", "DELETE"]);
+        assert_eq!(methods_of("/v1/nothing"), [""; 0]);
         let classes = [
             (Method::HEAD, "/v1/runs/r/events", RouteClass::Read),
             (Method::GET, "/loom", RouteClass::Socket),
+            (Method::GET, "/api/v1/bot/ws", RouteClass::Socket),
         ];
         for (method, path, class) in classes {
             assert_eq!(find(&method, path).unwrap().class, class, "{method} {path}");

@@ -3,6 +3,7 @@
 //! They are for copying, so they are never wrapped, and untrusted ids are quoted for the shell.
 
 use runwire_model::event::{InteractionKind, InteractionRequested};
+use runwire_model::percent_encoded;
 use serde_json::{Map, Value, json};
 
 use super::line::PaintedLine;
@@ -32,7 +33,11 @@ pub(super) fn lines(
             (vec![typed(format!("{command}{filled}"))], json!({"decision": "submitted", "values": values}))
         }
     };
-    let path = format!("/v1/runs/{}/interactions/{}", segment(run), segment(&requested.interaction_id));
+    let path = format!(
+        "/v1/runs/{}/interactions/{}",
+        percent_encoded(run),
+        percent_encoded(&requested.interaction_id)
+    );
     lines.push(PaintedLine::of(Paint::Plain, "  ").and(
         Paint::Dim,
         &match server {
@@ -59,19 +64,6 @@ pub fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Percent-encodes an id as a path segment.
-fn segment(id: &str) -> String {
-    let mut out = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~:@".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::line::{PaintedLine, paint_into};
-use super::measure::room;
+use super::measure::max_width;
 use super::sanitize::sanitize;
 use super::style::{Paint, Style};
 use super::wrap::{LineBuffer, PushedCharacter};
@@ -110,7 +110,7 @@ impl<W: Write> Canvas<W> {
         }
         self.set_size(width, height);
         let text = std::mem::take(&mut self.line_buffer.text);
-        let above = if text.is_empty() { 0 } else { lines_of(room(&text), self.columns) };
+        let above = if text.is_empty() { 0 } else { lines_of(max_width(&text), self.columns) };
         self.go_up((self.drawn_rows() + above).saturating_sub(1));
         self.buffer.push_str("\r\x1b[J");
         self.drawn.clear();
@@ -165,7 +165,7 @@ impl<W: Write> Canvas<W> {
         self.end_line();
         self.erase_rows();
         line.write(self.color, &mut self.buffer);
-        self.ends_blank = line.room() == 0;
+        self.ends_blank = line.max_width() == 0;
         self.has_text = true;
         self.newline();
     }
@@ -238,7 +238,7 @@ impl<W: Write> Canvas<W> {
             }
             let row = row.fitted(max);
             row.write(self.color, &mut self.buffer);
-            self.drawn.push(row.room());
+            self.drawn.push(row.max_width());
             self.rows.push(row);
         }
     }
@@ -265,7 +265,7 @@ impl<W: Write> Canvas<W> {
 
     /// Counts the screen rows of the drawn rows, which a narrower terminal may have wrapped.
     fn drawn_rows(&self) -> usize {
-        self.drawn.iter().map(|room| lines_of(*room, self.columns)).sum()
+        self.drawn.iter().map(|max_width| lines_of(*max_width, self.columns)).sum()
     }
 
     fn go_up(&mut self, rows: usize) {
@@ -343,6 +343,6 @@ impl<W: Write> Canvas<W> {
 }
 
 /// Counts the screen rows of a line of this width.
-fn lines_of(room: usize, columns: usize) -> usize {
-    room.div_ceil(columns.max(1)).max(1)
+fn lines_of(max_width: usize, columns: usize) -> usize {
+    max_width.div_ceil(columns.max(1)).max(1)
 }

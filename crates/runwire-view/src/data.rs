@@ -56,7 +56,7 @@ fn heading(data: &Value, about: &Value, width: usize) -> Vec<PaintedLine> {
         line.push(Paint::Dim, if name.is_some() { "  " } else { "" });
         line.push(Paint::Dim, cut(described, 400));
     }
-    if line.room() == 0 { Vec::new() } else { vec![line.fitted(width)] }
+    if line.max_width() == 0 { Vec::new() } else { vec![line.fitted(width)] }
 }
 
 /// Shows an image's name and URL; a long URL may wrap, so that it can be copied.

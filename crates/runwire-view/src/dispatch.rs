@@ -240,7 +240,7 @@ impl<W: Write> View<W> {
 
     /// Ends a node or a subagent.
     fn other_ended(&mut self, run: &str, at: Timestamp, kind: TaskKind, id: &str, end: TaskEnd, said: &str) {
-        self.task_ended(run, at, EndedTask { kind, id, name: id, end, told: None, said });
+        self.task_ended(run, at, EndedTask { kind, id, name: id, end, duration: None, said });
     }
 
     fn run_started(&mut self, run: &str, at: Timestamp, started: &RunStarted) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::answer;
 use super::line::PaintedLine;
-use super::measure::room;
+use super::measure::max_width;
 use super::sanitize::cut;
 use super::style::{Paint, ServerHint};
 use super::value::{arguments, first_text, short, short_value};
@@ -218,7 +218,7 @@ impl Drawn {
             let texts = wrap(cut(&pretty, 4000), self.width.saturating_sub(4), TEXT_LINES);
             let beside = PaintedLine::of(Paint::Plain, "  ").and(Paint::Dim, &name);
             match texts.as_slice() {
-                [text] if beside.room() + 1 + room(text) <= self.width => {
+                [text] if beside.max_width() + 1 + max_width(text) <= self.width => {
                     self.add(beside.and(Paint::Plain, " ").and(Paint::Plain, text));
                 }
                 texts => {
@@ -244,7 +244,7 @@ impl Drawn {
             if let Some(title) = field.title.as_deref().filter(|title| *title != field.name) {
                 line.push(Paint::Plain, &format!("  {title}"));
             }
-            if line.room() + 2 + room(&field.kind) <= self.width {
+            if line.max_width() + 2 + max_width(&field.kind) <= self.width {
                 self.add(line.and(Paint::Dim, "  ").and(Paint::Dim, &field.kind).fitted(self.width));
             } else {
                 self.add(line.fitted(self.width));

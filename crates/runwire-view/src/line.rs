@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::measure::{fit_room, room};
+use super::measure::{fit_max_width, max_width};
 use super::sanitize::one_line;
 use super::style::Paint;
 
@@ -45,25 +45,25 @@ impl PaintedLine {
     }
 
     /// Returns the maximum width of the line.
-    pub(super) fn room(&self) -> usize {
-        self.spans.iter().map(|(_, text)| room(text)).sum()
+    pub(super) fn max_width(&self) -> usize {
+        self.spans.iter().map(|(_, text)| max_width(text)).sum()
     }
 
     /// Truncates the line to a width.
     #[must_use]
     pub(super) fn fitted(mut self, max: usize) -> Self {
-        if self.room() <= max {
+        if self.max_width() <= max {
             return self;
         }
         let mut left = max;
         for at in 0..self.spans.len() {
-            let takes = room(&self.spans[at].1);
+            let takes = max_width(&self.spans[at].1);
             // The ellipsis needs a column, even if the span just fits.
             if takes < left {
                 left -= takes;
                 continue;
             }
-            let text = fit_room(&format!("{}  ", self.spans[at].1), left).into_owned();
+            let text = fit_max_width(&format!("{}  ", self.spans[at].1), left).into_owned();
             self.spans[at].1 = text;
             self.spans.truncate(at + 1);
             break;
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(text(&line.clone().fitted(9)), "✓ 天气查…");
         assert_eq!(text(&line.clone().fitted(1)), "…");
         for max in 0..20 {
-            assert!(line.clone().fitted(max).room() <= max);
+            assert!(line.clone().fitted(max).max_width() <= max);
         }
     }
 }

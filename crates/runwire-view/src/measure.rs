@@ -13,15 +13,15 @@ pub fn width(text: &str) -> usize {
 /// Returns the maximum width of a text on any terminal; used to stay within a width.
 ///
 /// Terminals differ on joined emoji: a family of three takes two columns on one and six on another.
-pub fn room(text: &str) -> usize {
+pub fn max_width(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    text.graphemes(true).map(|cluster| cluster.width().max(cluster.chars().map(letter_room).sum())).sum()
+    text.graphemes(true).map(|cluster| cluster.width().max(cluster.chars().map(letter_max_width).sum())).sum()
 }
 
 /// Returns the maximum width of a character.
-pub(super) fn letter_room(letter: char) -> usize {
+pub(super) fn letter_max_width(letter: char) -> usize {
     match letter {
         // The variation selector makes the character before it wider.
         '\u{fe0f}' => 1,
@@ -35,8 +35,8 @@ pub fn fit(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// Truncates a text to a maximum width, with `…`.
-pub(super) fn fit_room(text: &str, max: usize) -> Cow<'_, str> {
-    fit_by(text, max, room)
+pub(super) fn fit_max_width(text: &str, max: usize) -> Cow<'_, str> {
+    fit_by(text, max, max_width)
 }
 
 fn fit_by(text: &str, max: usize, measure: fn(&str) -> usize) -> Cow<'_, str> {
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn the_maximum_width_covers_terminals_that_do_not_join_emoji() {
-        assert_eq!(room(FAMILY), 6);
-        assert_eq!(room("🇨🇳"), 2);
-        assert_eq!(room("❤\u{fe0f}"), 2);
+        assert_eq!(max_width(FAMILY), 6);
+        assert_eq!(max_width("🇨🇳"), 2);
+        assert_eq!(max_width("❤\u{fe0f}"), 2);
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(fit("abc", 0), "");
         assert_eq!(fit("🇨🇳🇫🇷", 3), "🇨🇳…");
         assert_eq!(fit(&format!("a{FAMILY}bc"), 4), format!("a{FAMILY}…"));
-        assert_eq!(fit_room(&format!("a{FAMILY}bc"), 7), "a…");
+        assert_eq!(fit_max_width(&format!("a{FAMILY}bc"), 7), "a…");
         assert_eq!(pad("天", 4, true), "  天");
     }
 }

@@ -4,7 +4,7 @@ use runwire_model::event::{ErrorInfo, Level, Notice, Summary};
 use runwire_model::{Json, Timestamp};
 
 use super::line::PaintedLine;
-use super::measure::room;
+use super::measure::max_width;
 use super::sanitize::cut;
 use super::style::Paint;
 use super::value::{counted, short, source_span, span};
@@ -57,9 +57,9 @@ impl OpenRun {
 
     /// Formats duration, tokens and calls.
     fn figures(&self, summary: Option<&Summary>, at: Timestamp) -> String {
-        let told = summary.and_then(|summary| summary.duration_ms).and_then(source_span);
+        let own = summary.and_then(|summary| summary.duration_ms).and_then(source_span);
         let measured = self.started.map(|started| at.since(started)).filter(|millis| *millis > 0);
-        let duration = told.or_else(|| measured.map(span));
+        let duration = own.or_else(|| measured.map(span));
         let tokens = Some(self.tokens).filter(|tokens| *tokens > 0).or_else(|| {
             let summary = summary?;
             let sum =
@@ -88,7 +88,7 @@ impl OpenRun {
         let figures = self.figures(summary, at);
         let mut line = PaintedLine::of(paint, word);
         let mut lines = Vec::new();
-        if room(&figures) + room(word) + 2 > width {
+        if max_width(&figures) + max_width(word) + 2 > width {
             lines.push(std::mem::take(&mut line));
         }
         if !figures.is_empty() {
@@ -101,8 +101,8 @@ impl OpenRun {
             }
         }
         if let RunEnd::Failed(error) = end {
-            let told = ErrorLines::of(error);
-            lines.extend(told.lines("  ", Paint::Bad, width));
+            let error_lines = ErrorLines::of(error);
+            lines.extend(error_lines.lines("  ", Paint::Bad, width));
         }
         lines
     }
@@ -174,7 +174,7 @@ impl ErrorLines {
             }
         }
         let rest = self.rest.join(" · ");
-        let beside = lines.last().map_or(width, PaintedLine::room) + 2 + room(&rest);
+        let beside = lines.last().map_or(width, PaintedLine::max_width) + 2 + max_width(&rest);
         if let ([line], true) = (lines.as_mut_slice(), beside <= width && !rest.is_empty()) {
             line.push(Paint::Dim, &format!("  {rest}"));
         } else if !rest.is_empty() {

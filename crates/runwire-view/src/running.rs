@@ -3,7 +3,7 @@
 use runwire_model::Timestamp;
 
 use super::line::PaintedLine;
-use super::measure::{fit, room};
+use super::measure::{fit, max_width};
 use super::sanitize::{cut, one_line};
 use super::style::Paint;
 use super::value::span;
@@ -125,17 +125,17 @@ impl RunningTask {
         let end = elapsed.map(|elapsed| format!("  {elapsed}")).unwrap_or_default();
         let head = PaintedLine::of(Paint::Accent, SPINNER[spin % SPINNER.len()]).and(Paint::Plain, " ");
         let name = fit(&self.name, width / 2).into_owned();
-        let spent = head.room() + room(&name) + tail.room() + end.len();
+        let spent = head.max_width() + max_width(&name) + tail.max_width() + end.len();
         let left = width.saturating_sub(spent);
         // Output has priority over arguments.
-        let said_room =
-            if said.is_empty() { 0 } else { room(said).saturating_add(2).min(left.div_ceil(2).max(8)) };
+        let said_width =
+            if said.is_empty() { 0 } else { max_width(said).saturating_add(2).min(left.div_ceil(2).max(8)) };
         let mut line = head.and(Paint::Plain, &name);
-        line.push(Paint::Dim, &self.shown_arguments(left.saturating_sub(said_room)));
+        line.push(Paint::Dim, &self.shown_arguments(left.saturating_sub(said_width)));
         let mut line = line.join(tail);
-        if said_room > 2 {
+        if said_width > 2 {
             line.push(Paint::Dim, "  ");
-            line.push(Paint::Dim, &fit(said, said_room - 2));
+            line.push(Paint::Dim, &fit(said, said_width - 2));
         }
         line.push(Paint::Dim, &end);
         line.fitted(width)
@@ -144,7 +144,7 @@ impl RunningTask {
     /// Draws the start of the task, if rows cannot change.
     pub(super) fn beginning(&self, width: usize) -> PaintedLine {
         let line = PaintedLine::of(Paint::Accent, "› ").and(Paint::Plain, &self.name);
-        let left = width.saturating_sub(line.room());
+        let left = width.saturating_sub(line.max_width());
         line.and(Paint::Dim, &self.shown_arguments(left)).fitted(width)
     }
 
@@ -169,10 +169,10 @@ impl RunningTask {
         if said.is_empty() {
             return vec![line.fitted(width)];
         }
-        let left = width.saturating_sub(line.room());
+        let left = width.saturating_sub(line.max_width());
         let paint = if end == TaskEnd::Failed { Paint::Bad } else { Paint::Dim };
         let arrow = if end == TaskEnd::Failed { "  " } else { " → " };
-        if end != TaskEnd::Failed || room(said) + arrow.len() <= left {
+        if end != TaskEnd::Failed || max_width(said) + arrow.len() <= left {
             line.push(Paint::Dim, arrow);
             return vec![line.and(paint, said).fitted(width)];
         }
@@ -194,11 +194,11 @@ impl RunningTask {
         at.since(self.since)
     }
 
-    fn shown_arguments(&self, room: usize) -> String {
-        if self.arguments.is_empty() || room < 5 {
+    fn shown_arguments(&self, max_width: usize) -> String {
+        if self.arguments.is_empty() || max_width < 5 {
             return String::new();
         }
-        format!("({})", fit(&one_line(&self.arguments), room - 2))
+        format!("({})", fit(&one_line(&self.arguments), max_width - 2))
     }
 }
 

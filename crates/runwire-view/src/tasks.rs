@@ -23,7 +23,7 @@ pub(super) struct EndedTask<'e> {
     /// How it ended.
     pub(super) end: TaskEnd,
     /// Its duration, if the source has it.
-    pub(super) told: Option<String>,
+    pub(super) duration: Option<String>,
     /// Its result or error.
     pub(super) said: &'e str,
 }
@@ -90,22 +90,22 @@ impl<W: Write> View<W> {
             (Some(error), _) => in_short(error),
             _ => String::new(),
         };
-        let told = finished.duration_ms.and_then(source_span);
+        let duration = finished.duration_ms.and_then(source_span);
         let name = finished.name.as_deref().unwrap_or(&finished.call_id);
         let id = &finished.call_id;
-        self.task_ended(run, at, EndedTask { kind: TaskKind::Call, id, name, end, told, said: &said });
+        self.task_ended(run, at, EndedTask { kind: TaskKind::Call, id, name, end, duration, said: &said });
     }
 
     /// Ends a task, even if its start was not seen.
     pub(super) fn task_ended(&mut self, run: &str, at: Timestamp, ended: EndedTask<'_>) {
-        let EndedTask { kind, id, name, end, told, said } = ended;
+        let EndedTask { kind, id, name, end, duration, said } = ended;
         let task = self.running.take(run, kind, id);
         let measured = task.as_ref().map(|task| task.lasted(at)).filter(|millis| *millis > 0).map(span);
         let mut task = task.unwrap_or_else(|| RunningTask::new(run, kind, id, name, at));
         if task.name.is_empty() {
             task.name = name.to_owned();
         }
-        let lines: Vec<PaintedLine> = task.ending(end, told.or(measured), said, self.width());
+        let lines: Vec<PaintedLine> = task.ending(end, duration.or(measured), said, self.width());
         self.draw_or_hold(lines);
     }
 

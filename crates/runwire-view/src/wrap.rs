@@ -2,7 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::measure::{fit, letter_room};
+use super::measure::{fit, letter_max_width};
 use super::sanitize::sanitize;
 
 /// Limits the bytes of a line, as combining marks have no width.
@@ -17,7 +17,7 @@ pub(super) struct LineBuffer {
     /// Its text.
     pub(super) text: String,
     /// Its maximum width.
-    room: usize,
+    max_width: usize,
     /// Offset of the last possible break.
     break_at: usize,
     /// Offset of the text after the indent.
@@ -52,7 +52,7 @@ impl LineBuffer {
     /// Indents the empty line.
     pub(super) fn indent(&mut self, columns: usize) {
         self.text.extend(std::iter::repeat_n(' ', columns));
-        self.room += columns;
+        self.max_width += columns;
         self.start = self.text.len();
         self.break_at = self.start;
     }
@@ -64,13 +64,13 @@ impl LineBuffer {
 
     /// Returns the number of spaces up to the next tab stop.
     pub(super) fn tab(&self, indent: usize) -> usize {
-        TAB - self.room.saturating_sub(indent) % TAB
+        TAB - self.max_width.saturating_sub(indent) % TAB
     }
 
     /// Adds a character that is not a line end.
     pub(super) fn push(&mut self, letter: char, width: usize, indent: usize) -> PushedCharacter {
         let letter = sanitize(letter);
-        let takes = letter_room(letter);
+        let takes = letter_max_width(letter);
         if self.text.len() + letter.len_utf8() > LINE_BYTES && takes == 0 {
             return PushedCharacter::Dropped;
         }
@@ -78,12 +78,12 @@ impl LineBuffer {
         if before.is_some_and(|before| breaks_between(before, letter)) {
             self.break_at = self.text.len();
         }
-        if self.room + takes <= width || self.text.len() == self.start {
+        if self.max_width + takes <= width || self.text.len() == self.start {
             if letter == ' ' && self.continues && self.text.len() == self.start {
                 return PushedCharacter::Dropped;
             }
             self.text.push(letter);
-            self.room += takes;
+            self.max_width += takes;
             return PushedCharacter::Added;
         }
         if letter == ' ' {
@@ -97,7 +97,7 @@ impl LineBuffer {
         let moved = !rest.is_empty();
         self.next_line(indent, &rest);
         self.text.push(letter);
-        self.room += takes;
+        self.max_width += takes;
         PushedCharacter::Broken { full, moved }
     }
 
@@ -106,7 +106,7 @@ impl LineBuffer {
         self.continues = true;
         self.indent(indent);
         self.text.push_str(rest);
-        self.room += rest.chars().map(letter_room).sum::<usize>();
+        self.max_width += rest.chars().map(letter_max_width).sum::<usize>();
     }
 
     /// Returns the offset to break a line without spaces: before the character's grapheme.
@@ -129,10 +129,10 @@ fn breaks_between(before: char, after: char) -> bool {
     if before == ' ' {
         return after != ' ';
     }
-    let joins = letter_room(after) == 0
+    let joins = letter_max_width(after) == 0
         || matches!(after, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}')
         || before == JOINER;
-    let wide = letter_room(before) == 2 || letter_room(after) == 2;
+    let wide = letter_max_width(before) == 2 || letter_max_width(after) == 2;
     wide && !joins && !never_begins(after) && !never_ends(before)
 }
 
@@ -190,7 +190,7 @@ pub(super) fn wrap(text: &str, width: usize, max: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::room;
+    use crate::measure::max_width;
 
     #[test]
     fn words_break_at_spaces_and_chinese_at_characters() {
@@ -206,7 +206,7 @@ mod tests {
         {
             for line in wrap(&text.repeat(9), 7, 99) {
                 assert_eq!(line.replace(text, ""), "", "{line}");
-                assert!(room(&line) <= 7, "{line}");
+                assert!(max_width(&line) <= 7, "{line}");
             }
         }
     }

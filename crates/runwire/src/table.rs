@@ -51,10 +51,10 @@ impl Table {
         };
         let natural: Vec<usize> = (0..columns).map(natural).collect();
         match (self.width, natural.split_first()) {
-            (Some(most), Some((first, others))) => {
-                let beside = most.saturating_sub(first + BETWEEN);
+            (Some(max), Some((first, others))) => {
+                let beside = max.saturating_sub(first + BETWEEN);
                 let is_below = beside < BESIDE_COLUMNS.min(others.iter().sum());
-                let left = if is_below { most.saturating_sub(BETWEEN) } else { beside };
+                let left = if is_below { max.saturating_sub(BETWEEN) } else { beside };
                 let others = if left == 0 { Vec::new() } else { columns::readable(others, left) };
                 ([vec![*first], others].concat(), is_below)
             }
@@ -68,14 +68,14 @@ impl Display for Table {
         let (widths, is_below) = self.widths();
         for row in &self.rows {
             let mut line = String::new();
-            for (at, (cell, most)) in row.iter().zip(&widths).enumerate() {
+            for (at, (cell, column)) in row.iter().zip(&widths).enumerate() {
                 if at == 1 && is_below {
                     writeln!(formatter, "{}", line.trim_end())?;
                     line = " ".repeat(BETWEEN);
                 }
                 match self.widest {
-                    None => line.push_str(&pad(&fit(cell, *most), most + BETWEEN, false)),
-                    Some(_) => line.push_str(&pad(cell, width(cell).max(*most) + BETWEEN, false)),
+                    None => line.push_str(&pad(&fit(cell, *column), column + BETWEEN, false)),
+                    Some(_) => line.push_str(&pad(cell, width(cell).max(*column) + BETWEEN, false)),
                 }
             }
             writeln!(formatter, "{}", line.trim_end())?;

@@ -1040,14 +1040,14 @@ export interface Webhook {
   /** Scheme, host and port. Path and query are left out: they may be secret. */
   target: string;
   events: ("interaction.requested" | "run.completed" | "run.failed" | "run.cancelled")[];
-  /** `gone`: it answered 410, and is told nothing more until the server starts anew. */
+  /** `gone`: it answered 410, and is sent nothing more until the server starts anew. */
   status: "active" | "gone";
-  /** Messages that wait to be told. */
+  /** Messages that wait for their delivery. */
   waiting: number;
   /** Those of them that were tried in vain. */
   retrying: number;
   /** Messages that arrived since the server started. */
-  told: number;
+  delivered: number;
   /** Attempts in vain since the server started. */
   failed_attempts: number;
   /** Messages that were given up since the server started. */

@@ -40,9 +40,11 @@ const RETIRED: &[Retired] = &[
     retired("Woven", "what a RecordBuilder has added"),
     retired("acts", "a file per verb: create, cancel, heartbeat, sweep"),
     retired("bury", "mark deleted"),
+    retired("doubt", "outcome unknown"),
     retired("drop_slowly", "drain and close"),
     retired("ears", "subscriber"),
     retired("is_anothers", "is_not_assistant"),
+    retired("journal", "pending commits"),
     retired("lean", "raw_http"),
     retired("pass_on_to", "skip_to"),
     retired("peoples", "HUMAN_DECISIONS"),
@@ -53,24 +55,38 @@ const RETIRED: &[Retired] = &[
     retired("weave", "resolve, or add to a RecordBuilder"),
 ];
 
+/// Words that tests may still use.
+const RETIRED_IN_PRODUCT: &[Retired] = &[
+    retired("noticed", "what it signals, such as outbox_changed"),
+    retired("patience", "give_up_after, or a timeout"),
+    retired("told", "what it is, such as shown, sent or delivered"),
+];
+
+/// Parts of paths of tests, and of the stores' conformance suite.
+const TESTS: [&str; 3] = ["/tests/", "/tests.rs", "/conformance/"];
+
 /// Retired in prose too; written in two parts, so that this file does not have it.
 const RETIRED_PROSE: &[(&str, &str)] = &[(concat!("how-", "manieth"), "ordinal")];
 
 pub(super) fn check(tree: &SourceTree) -> Vec<Finding> {
-    let retired: Vec<(&Retired, Vec<String>)> = RETIRED.iter().map(|word| (word, parts(word.word))).collect();
+    let with_parts = |word: &'static Retired| (word, parts(word.word));
+    let everywhere: Vec<(&Retired, Vec<String>)> = RETIRED.iter().map(with_parts).collect();
+    let in_product: Vec<(&Retired, Vec<String>)> = RETIRED_IN_PRODUCT.iter().map(with_parts).collect();
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| is_code(path)) {
         let file_words: Vec<String> =
             path.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
         for (Retired { word, instead }, _) in
-            retired.iter().filter(|(_, parts)| has_parts(&file_words, parts))
+            everywhere.iter().filter(|(_, parts)| has_parts(&file_words, parts))
         {
             let message = format!("the file name has the retired word `{word}`: call it {instead}");
             findings.push(Finding::error(path, 0, message));
         }
+        let tests_at = first_test_line(path, text);
         for (index, identifier) in identifiers(text, path.ends_with(".rs")) {
             let (is_type, parts) = (is_type_name(identifier), parts(identifier));
-            let found = retired.iter().find(|(retired, wanted)| {
+            let of_product = if index < tests_at { in_product.as_slice() } else { &[] };
+            let found = everywhere.iter().chain(of_product).find(|(retired, wanted)| {
                 (is_type || !is_type_name(retired.word)) && has_parts(&parts, wanted)
             });
             if let Some((Retired { word, instead }, _)) = found {
@@ -86,6 +102,17 @@ pub(super) fn check(tree: &SourceTree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Returns the index of the line where the tests of a file begin: that of its module, or zero if it has nothing else.
+fn first_test_line(path: &str, text: &str) -> usize {
+    let is_product = path.starts_with("crates/") || path.starts_with("console/") || path.starts_with("sdk/");
+    if !is_product || TESTS.iter().any(|part| path.contains(part)) {
+        return 0;
+    }
+    let mut pairs = text.lines().zip(text.lines().skip(1));
+    let begins = |(line, next): (&str, &str)| line == "#[cfg(test)]" && next.ends_with('{');
+    pairs.position(begins).unwrap_or(usize::MAX)
 }
 
 fn is_type_name(identifier: &str) -> bool {

@@ -282,10 +282,28 @@ fn retired_words_in_texts_and_other_words_are_fine() {
     assert_fine("retired words", &[("console/dist/a.ts", "struct Desk;")]);
 }
 
+#[test]
+fn some_words_are_retired_in_the_product_only() {
+    let line = "let told = 1;";
+    for path in ["crates/a/src/lib.rs", "console/src/a.ts", "sdk/typescript/src/a.ts"] {
+        assert_found("retired words", &[(path, line)], "retired word `told`");
+    }
+    for path in [
+        "crates/a/tests/it/main.rs",
+        "crates/a/src/conformance/mod.rs",
+        "crates/a/src/tests.rs",
+        "bench/src/a.rs",
+    ] {
+        assert_fine("retired words", &[(path, line)]);
+    }
+    let tested = format!("// told\n#[cfg(test)]\nmod tests {{ fn a() {{ {line} }} }}");
+    assert_fine("retired words", &[("crates/a/src/lib.rs", &tested)]);
+}
+
 /// A registry with a dialect of the project's own and two others.
 const REGISTRY: (&str, &str) = (
     "crates/runwire-model/src/dialect/registry.rs",
-    "            Runwire => runwire,\n            StreamingEngine => streaming_engine,\n            Export => loom::export,\n",
+    "            Runwire => runwire,\n            StreamingEngine => streaming_engine,\n            Export => export,\n",
 );
 
 #[test]

@@ -32,14 +32,14 @@ impl SeededRng {
     }
 
     /// Returns a number from a range, both ends included.
-    pub(super) fn between(&mut self, least: i64, most: i64) -> i64 {
+    pub(super) fn between(&mut self, min: i64, max: i64) -> i64 {
         // SplitMix64: small, and good enough for a forecast.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let span = most.abs_diff(least).saturating_add(1);
-        least.saturating_add_unsigned((mixed ^ (mixed >> 31)) % span)
+        let span = max.abs_diff(min).saturating_add(1);
+        min.saturating_add_unsigned((mixed ^ (mixed >> 31)) % span)
     }
 }
 
@@ -233,19 +233,19 @@ pub(super) fn driest(days: &[Day; 5]) -> Day {
 }
 
 /// Truncates a text to quote it on one line.
-pub(super) fn quoted(text: &str, most: usize) -> String {
+pub(super) fn quoted(text: &str, max: usize) -> String {
     let mut words = String::new();
     let mut spoken = text.chars().map(|c| if c.is_control() || c.is_whitespace() { ' ' } else { c });
-    let mut room = most;
+    let mut left = max;
     for c in &mut spoken {
         if c == ' ' && (words.is_empty() || words.ends_with(' ')) {
             continue;
         }
-        if room == 0 {
+        if left == 0 {
             return format!("{}…", words.trim_end());
         }
         words.push(c);
-        room -= 1;
+        left -= 1;
     }
     words.truncate(words.trim_end().len());
     words

@@ -78,11 +78,11 @@ fn execute(t: &mut ScriptWriter, sides: &[Side; 2]) -> Transition {
     start(t, "travel.road");
     let minutes =
         |of: fn(&Side) -> i64| sides.each_ref().map(|side| format!("{} {} min", side.city.name.en, of(side)));
-    for (node, told) in
+    for (node, minutes) in
         [("travel.road", minutes(|side| side.road)), ("travel.rail", minutes(|side| side.rail))]
     {
         t.pause(800);
-        complete(t, node, told.join(", "));
+        complete(t, node, minutes.join(", "));
     }
     start(t, "costs");
     t.pause(700);

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use runwire_model::RunFailureCode;
 use runwire_model::event::InteractionResolved;
 
 use crate::agent_writer::{AgentWriteError, AgentWriter};
@@ -28,7 +29,7 @@ pub(crate) async fn run(
     let message = job.input.message.as_deref().unwrap_or_default();
     let Some(script) = Script::new(&agent.script, message, &job.run.id) else {
         let message = format!("there is no demo called `{}`", agent.script);
-        return job.end(&mut writer, AgentOutcome::failed("not_started", message)).await;
+        return job.end(&mut writer, AgentOutcome::failed(RunFailureCode::NotStarted, message)).await;
     };
     let orphan = orphan.unwrap_or_default();
     let skip = writer.written();

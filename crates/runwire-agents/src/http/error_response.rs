@@ -1,5 +1,6 @@
 //! Turns an agent's error response into an error with a readable message.
 
+use runwire_model::RunFailureCode;
 use runwire_model::event::ErrorInfo;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ pub(super) fn of_status(status: http::StatusCode, media: Option<&str>, body: &[u
     let said = if says.is_empty() { String::new() } else { format!(": {says}") };
     let message = format!("the agent answered {}{said}", named(status));
     let details = json!({"status": status.as_u16(), "content_type": media, "body": says});
-    let error = with_details(ErrorInfo::coded("agent_refused", message), &details);
+    let error = with_details(RunFailureCode::AgentRefused.error(message), &details);
     ErrorInfo { retryable: Some(is_temporary(status)), ..error }
 }
 
@@ -21,7 +22,7 @@ pub(super) fn of_redirect(status: http::StatusCode, location: Option<&str>) -> E
     let to = location.unwrap_or("nowhere");
     let message = format!("the agent answered {} to {to}: put that address into its `url`", named(status));
     let details = json!({"status": status.as_u16(), "location": location});
-    with_details(ErrorInfo::coded("agent_refused", message), &details)
+    with_details(RunFailureCode::AgentRefused.error(message), &details)
 }
 
 /// Creates the error of a successful response that is not a stream of frames.
@@ -30,7 +31,7 @@ pub(super) fn of_media(media: &str, body: &[u8]) -> ErrorInfo {
     let said = if says.is_empty() { String::new() } else { format!(": {says}") };
     let message = format!("the agent answered with {media}, which is no stream of events{said}");
     let details = json!({"content_type": media, "body": says});
-    with_details(ErrorInfo::coded("agent_not_a_stream", message), &details)
+    with_details(RunFailureCode::AgentNotAStream.error(message), &details)
 }
 
 /// Creates the error of a `text/event-stream` response without events; none if the body is empty.
@@ -46,7 +47,7 @@ pub(super) fn of_no_events(body: &[u8]) -> Option<ErrorInfo> {
         "the agent answered with text/event-stream that has no whole event (`data: …` and a blank line): {says}"
     );
     let details = json!({"content_type": "text/event-stream", "body": says});
-    Some(with_details(ErrorInfo::coded("agent_not_a_stream", message), &details))
+    Some(with_details(RunFailureCode::AgentNotAStream.error(message), &details))
 }
 
 /// Returns true for media types that cannot hold frames.

@@ -9,6 +9,7 @@ mod request;
 mod stream;
 
 use runwire_log::LogError;
+use runwire_model::RunFailureCode;
 use runwire_model::event::{ErrorInfo, InteractionResolved};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -41,7 +42,11 @@ pub(super) async fn run(
 ) {
     let client = match client::build(agent) {
         Ok(client) => client,
-        Err(reason) => return job.end(&mut writer, AgentOutcome::failed("agent_unreachable", reason)).await,
+        Err(reason) => {
+            return job
+                .end(&mut writer, AgentOutcome::failed(RunFailureCode::AgentUnreachable, reason))
+                .await;
+        }
     };
     let (events, received) = mpsc::channel(EVENT_QUEUE);
     let agent_client =
@@ -84,7 +89,9 @@ impl From<AgentWriteError> for HttpRunEnd {
     fn from(stop: AgentWriteError) -> Self {
         match stop {
             AgentWriteError::Closed | AgentWriteError::Fenced => Self::Leave,
-            AgentWriteError::Garbled(message) => Self::End(AgentOutcome::failed("agent_garbled", message)),
+            AgentWriteError::Garbled(message) => {
+                Self::End(AgentOutcome::failed(RunFailureCode::AgentGarbled, message))
+            }
             AgentWriteError::Refused => Self::End(AgentOutcome::store_damaged()),
             AgentWriteError::Log(error) => error.into(),
         }
@@ -213,7 +220,7 @@ impl HttpRun<'_> {
                 match end {
                     StreamEnd::Acknowledged if self.open == 0 && self.frames == self.frames_at_answer => {
                         let message = "the agent took the answer, and sends no stream that continues the run";
-                        Err(HttpRunEnd::End(AgentOutcome::failed("agent_not_a_stream", message)))
+                        Err(HttpRunEnd::End(AgentOutcome::failed(RunFailureCode::AgentNotAStream, message)))
                     }
                     StreamEnd::Complete | StreamEnd::Acknowledged | StreamEnd::NoReceiver => Ok(()),
                     StreamEnd::Failed(error) => {
@@ -255,7 +262,7 @@ impl HttpRun<'_> {
         let requests = request::answer_requests(self.job, self.agent, &undelivered_answers, seq).await?;
         if requests.is_empty() {
             let message = "the answer cannot be told to the agent, which has no `answer_url`";
-            return Err(HttpRunEnd::End(AgentOutcome::failed("agent_takes_no_answer", message)));
+            return Err(HttpRunEnd::End(AgentOutcome::failed(RunFailureCode::AgentTakesNoAnswer, message)));
         }
         self.frames_at_answer = self.frames;
         for request in requests {
@@ -293,11 +300,11 @@ impl HttpRun<'_> {
             return self.cancelled_outcome();
         }
         HttpRunEnd::End(match (self.frames, self.writer.unreadable_reason()) {
-            (0, _) => AgentOutcome::failed("agent_empty", "the agent's answer was empty"),
+            (0, _) => AgentOutcome::failed(RunFailureCode::AgentEmpty, "the agent's answer was empty"),
             (_, Some(first)) => {
                 let dialect = self.agent.dialect.name();
                 let message = format!("nothing of the agent's answer is {dialect}; the first: {first}");
-                AgentOutcome::failed("agent_garbled", message)
+                AgentOutcome::failed(RunFailureCode::AgentGarbled, message)
             }
             (_, None) => AgentOutcome::Complete,
         })

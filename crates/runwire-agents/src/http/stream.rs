@@ -9,8 +9,10 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use runwire_log::FrameBatch;
+use runwire_model::RunFailureCode;
 use runwire_model::event::ErrorInfo;
 use runwire_model::framing::{Framing, FramingError, Unframer};
+use runwire_producer::Backoff;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -19,6 +21,11 @@ use super::error_response;
 use super::request::AgentRequest;
 use crate::config::HttpAgent;
 use crate::limits;
+
+/// The delays between attempts to reach an agent.
+const AGENT_BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), limits::AGENT_RETRY_TIME)
+    .factor(4)
+    .max_asked(limits::AGENT_RETRY_TIME);
 
 /// An event of a response stream.
 #[derive(Debug)]
@@ -75,7 +82,7 @@ impl AgentClient {
 
     /// Sends a request; retries failures that are safe to repeat.
     async fn response(&self, request: &AgentRequest) -> Result<Response<Incoming>, ErrorInfo> {
-        let mut wait = Duration::from_millis(200);
+        let mut backoff = AGENT_BACKOFF;
         for attempt in 1.. {
             let sent = timeout(self.agent.answer_time, self.send(request)).await;
             let (error, retry_delay) = match sent {
@@ -83,7 +90,7 @@ impl AgentClient {
                     let seconds = self.agent.answer_time.as_secs();
                     let message = format!("the agent did not answer within {seconds} s");
                     // Not retried: the agent may be working on it.
-                    return Err(retryable(ErrorInfo::coded("agent_silent", message)));
+                    return Err(retryable(RunFailureCode::AgentSilent.error(message)));
                 }
                 Ok(Err(SendFailure { error, can_retry: false })) => return Err(error),
                 Ok(Err(SendFailure { error, can_retry: true })) => (Some(error), None),
@@ -98,10 +105,9 @@ impl AgentClient {
             if let Some(error) = error.filter(|_| attempt >= limits::AGENT_ATTEMPTS) {
                 return Err(error);
             }
-            tokio::time::sleep(retry_delay.unwrap_or(wait).min(limits::AGENT_RETRY_TIME)).await;
-            wait *= 4;
+            tokio::time::sleep(backoff.next_delay_or(retry_delay)).await;
         }
-        Err(ErrorInfo::coded("agent_unreachable", "the agent cannot be reached"))
+        Err(RunFailureCode::AgentUnreachable.error("the agent cannot be reached"))
     }
 
     async fn send(&self, request: &AgentRequest) -> Result<Response<Incoming>, SendFailure> {
@@ -111,7 +117,7 @@ impl AgentClient {
             .uri(&request.url)
             .body(Full::new(request.body.clone()))
             .map_err(|error| {
-                permanent(ErrorInfo::coded("agent_unreachable", format!("the url is none: {error}")))
+                permanent(RunFailureCode::AgentUnreachable.error(format!("the url is none: {error}")))
             })?;
         let headers = http_request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -131,11 +137,11 @@ impl AgentClient {
                 let hint = if no_tls { ": its address may speak `http`, not `https`" } else { "" };
                 let at = host_and_port(&request.url);
                 let message = format!("the agent cannot be reached at {at}: {message}{hint}");
-                let error = ErrorInfo::coded("agent_unreachable", message);
+                let error = RunFailureCode::AgentUnreachable.error(message);
                 return SendFailure { error: retryable(error), can_retry: true };
             }
             let message = format!("the agent broke the connection off before it answered: {message}");
-            permanent(retryable(ErrorInfo::coded("agent_broken_off", message)))
+            permanent(retryable(RunFailureCode::AgentBrokenOff.error(message)))
         })
     }
 
@@ -187,14 +193,14 @@ impl AgentClient {
                 Err(_) => {
                     let seconds = self.agent.silence_time.as_secs();
                     let message = format!("the agent was silent for {seconds} s");
-                    return Err(failed("agent_silent", message));
+                    return Err(failed(RunFailureCode::AgentSilent, message));
                 }
                 Ok(None) => break,
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
                     // Complete frames before the error were forwarded; a partial one is dropped.
                     let message = format!("the agent's stream broke off: {}", error_chain(&error));
-                    return Err(failed("agent_broken_off", message));
+                    return Err(failed(RunFailureCode::AgentBrokenOff, message));
                 }
             };
             // Trailers are ignored.
@@ -236,7 +242,7 @@ impl AgentClient {
                 }
                 Some(error @ FramingError::NotJson { .. }) => {
                     let message = format!("line {} of the agent's answer: {error}", error.line());
-                    return Err(failed("agent_garbled", message));
+                    return Err(failed(RunFailureCode::AgentGarbled, message));
                 }
             }
         }
@@ -340,8 +346,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn failed(code: &str, message: String) -> StreamEnd {
-    StreamEnd::Failed(Box::new(retryable(ErrorInfo::coded(code, message))))
+fn failed(code: RunFailureCode, message: String) -> StreamEnd {
+    StreamEnd::Failed(Box::new(retryable(code.error(message))))
 }
 
 fn retryable(error: ErrorInfo) -> ErrorInfo {

@@ -18,20 +18,10 @@ use runwire_model::dialect::document::{
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
+use crate::rule::Rule;
 pub(super) use open::IdLimit;
 use open::{LruMap, OpenIds, UsedIds, short};
 use run::RunOrder;
-
-/// The code of a frame that comes after the end of its run.
-pub const AFTER_END: &str = "after_end";
-/// The code of a frame that comes before the one that opens its run.
-pub(super) const NOT_STARTED: &str = "not_started";
-/// The code of a part that ends or goes on without having begun.
-pub(super) const NOT_OPEN: &str = "not_open";
-/// The code of a part that begins while it is open.
-pub(super) const ALREADY_OPEN: &str = "already_open";
-/// The code of a value that must grow and does not.
-pub(super) const NOT_INCREASING: &str = "not_increasing";
 
 /// Order state of one run, or of one session of a stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -144,7 +134,9 @@ fn check_constant(known: &mut Option<String>, rule: &ConstantRule, check: &mut O
     match known {
         Some(known) if *known != short(&id) => {
             let message = format!("is `{id}`; the stream is of the {} `{known}`", rule.noun);
-            check.findings.push(Finding::problem("changed", message).at(rule.pointer).section(rule.section));
+            check
+                .findings
+                .push(Finding::problem(Rule::Changed, message).at(rule.pointer).section(rule.section));
         }
         Some(_) => {}
         None => *known = Some(short(&id).into_owned()),
@@ -165,7 +157,7 @@ impl OrderCheck<'_, '_> {
     fn event_name(&mut self) {
         let Some((rule, name)) = self.rules.event_name.as_ref().zip(self.frame.name) else { return };
         if let Some(message) = (rule.problem)(self.frame, name) {
-            let finding = Finding::problem("bad_event_name", message).field("event").section(rule.section);
+            let finding = Finding::problem(Rule::BadEventName, message).field("event").section(rule.section);
             self.findings.push(finding);
         }
     }
@@ -274,7 +266,7 @@ impl Counters {
             if let Some(last) = self.0[at].of(within.as_deref()).replace(value.clone())
                 && let Some(message) = value.problem_after(&last, rule.growth)
             {
-                let finding = Finding::problem(NOT_INCREASING, message).at(rule.pointer);
+                let finding = Finding::problem(Rule::NotIncreasing, message).at(rule.pointer);
                 check.findings.push(finding.section(rule.section));
             }
         }
@@ -313,17 +305,19 @@ impl CounterValue {
 /// A part that ends or goes on without having begun.
 fn not_open(rule: &PartRule, id: &str) -> Finding {
     let message = format!("no {} `{id}` is open here", rule.noun);
-    Finding::problem(NOT_OPEN, message).at(rule.pointer).section(rule.section)
+    Finding::problem(Rule::NotOpen, message).at(rule.pointer).section(rule.section)
 }
 
 /// A part that begins while it is open.
 fn already_open(section: &str, pointer: &str, noun: &str, id: &str) -> Finding {
-    Finding::problem(ALREADY_OPEN, format!("the {noun} `{id}` is open already")).at(pointer).section(section)
+    Finding::problem(Rule::AlreadyOpen, format!("the {noun} `{id}` is open already"))
+        .at(pointer)
+        .section(section)
 }
 
 /// A part that begins with an id which another one had.
 fn already_used(rule: &PartRule, id: &str) -> Finding {
     let message = format!("`{id}` was used for another {} before", rule.noun);
-    let finding = Finding::problem("already_used", message).at(rule.pointer).section(rule.section);
+    let finding = Finding::problem(Rule::AlreadyUsed, message).at(rule.pointer).section(rule.section);
     finding.hint(format!("each {} has an id of its own", rule.noun))
 }

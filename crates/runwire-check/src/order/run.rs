@@ -4,8 +4,9 @@ use runwire_model::dialect::document::{LifeRules, SecondStart};
 use serde::{Deserialize, Serialize};
 
 use super::open::UsedIds;
-use super::{AFTER_END, ALREADY_OPEN, Counters, NOT_STARTED, OpenParts, OrderCheck, already_open};
+use super::{Counters, OpenParts, OrderCheck, already_open};
 use crate::finding::Finding;
+use crate::rule::Rule;
 
 /// Order state of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,14 +36,14 @@ impl RunOrder {
             Some(_) if may_follow => {}
             Some(ended_by) => {
                 let message = format!("`{kind}` comes after the run's end (`{ended_by}`)");
-                let finding = Finding::problem(AFTER_END, message).section(rules.section);
+                let finding = Finding::problem(Rule::AfterEnd, message).section(rules.section);
                 check.findings.push(finding.hint(rules.after_end));
             }
             None if starts => self.check_second_start(check, id),
             None if !self.has_frames && !(rules.may_be_first)(check.frame) => {
                 if let Some((first, section)) = rules.first {
                     let message = format!("`{kind}` comes before `{first}`, which opens the run");
-                    check.findings.push(Finding::problem(NOT_STARTED, message).section(section));
+                    check.findings.push(Finding::problem(Rule::NotStarted, message).section(section));
                 }
             }
             None => {}
@@ -64,7 +65,7 @@ impl RunOrder {
             SecondStart::Restarts => *self = Self::default(),
             SecondStart::RestartsWrongly { section, message, hint } => {
                 if self.is_started {
-                    let finding = Finding::problem(ALREADY_OPEN, message).section(section);
+                    let finding = Finding::problem(Rule::AlreadyOpen, message).section(section);
                     check.findings.push(finding.hint(hint));
                 }
                 *self = Self::default();
@@ -74,7 +75,8 @@ impl RunOrder {
                     Some(id) => already_open(section, pointer, noun, id),
                     None => {
                         let message = "a run is open already, and this frame names no other";
-                        let finding = Finding::problem(ALREADY_OPEN, message).at("/type").section(section);
+                        let finding =
+                            Finding::problem(Rule::AlreadyOpen, message).at("/type").section(section);
                         finding.hint("end the run before the next one begins, or name each run in its frames")
                     }
                 });
@@ -92,7 +94,7 @@ impl RunOrder {
             let open = self.parts.get_mut(*part);
             if !open.is_empty() {
                 let message = format!("the run finishes while {plural} are open: {}", open.listed());
-                let finding = Finding::problem("still_open", message).section(rule.section);
+                let finding = Finding::problem(Rule::StillOpen, message).section(rule.section);
                 check.findings.push(finding.hint(rule.hint));
                 open.clear();
             }

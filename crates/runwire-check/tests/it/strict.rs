@@ -13,7 +13,7 @@ fn check(state: &mut CheckState, frame: &str) -> Vec<Finding> {
 fn found(dialect: Dialect, frames: &[&str]) -> Vec<(&'static str, Option<String>)> {
     let mut state = CheckState::new(dialect);
     let findings = frames.iter().map(|frame| check(&mut state, frame)).last().unwrap();
-    findings.into_iter().map(|finding| (finding.code, finding.pointer)).collect()
+    findings.into_iter().map(|finding| (finding.rule.as_str(), finding.pointer)).collect()
 }
 
 fn one(code: &'static str, pointer: &str) -> Vec<(&'static str, Option<String>)> {
@@ -80,7 +80,7 @@ fn a_tool_call_id_that_is_used_again_is_found() {
     }
     let mut next = state.next();
     assert_eq!(check(&mut next, &start), []);
-    assert_eq!(check(&mut next, &call)[0].code, "already_used");
+    assert_eq!(check(&mut next, &call)[0].rule.as_str(), "already_used");
 }
 
 #[test]
@@ -174,7 +174,11 @@ fn a_check_that_cannot_remember_all_ids_says_so_once_and_goes_on() {
         let mut state = CheckState::new(Dialect::SocialApp);
         let mut codes = |frame: &str| -> Vec<&str> {
             let findings = state.check(CheckedFrame { name: None, data: frame.as_bytes() }, 0, side);
-            findings.iter().map(|finding| finding.code).filter(|code| *code != "missing_field").collect()
+            findings
+                .iter()
+                .map(|finding| finding.rule.as_str())
+                .filter(|code| *code != "missing_field")
+                .collect()
         };
         assert_eq!(codes(&frame("RUN_STARTED", "")), [""; 0]);
         let mut told = Vec::new();
@@ -183,7 +187,7 @@ fn a_check_that_cannot_remember_all_ids_says_so_once_and_goes_on() {
             told.extend(codes(&part("TOOL_CALL_END", id)));
             told.extend(codes(&result(id)));
         }
-        assert_eq!(told, vec![runwire_check::UNJUDGED; notes], "{side:?}");
+        assert_eq!(told, vec!["unjudged"; notes], "{side:?}");
         // What is remembered is judged as before.
         assert_eq!(codes(&part("TOOL_CALL_START", 0)), ["already_used"], "{side:?}");
         let last = if notes == 0 { vec!["already_used"] } else { vec![] };
@@ -199,7 +203,7 @@ fn another_writer_or_an_answer_may_begin_and_count_anew() {
     let mut by = |frame: &str, writer| {
         let checked =
             state.check(CheckedFrame { name: None, data: frame.as_bytes() }, writer, Side::Producer);
-        checked.iter().map(|finding| finding.code).collect::<Vec<_>>()
+        checked.iter().map(|finding| finding.rule.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(by(&start, 1), [""; 0]);
     assert_eq!(by(&content, 1), [""; 0]);
@@ -213,7 +217,7 @@ fn what_came_before_the_check_is_not_held_against_a_run() {
     let mut joined = CheckState::joined(Dialect::StreamingEngine);
     let end = engine(3, "tool_call_end", r#"{"tool_id":"t","status":"success"}"#);
     assert_eq!(check(&mut joined, &end), []);
-    assert_eq!(check(&mut joined, &end)[0].code, "not_increasing");
+    assert_eq!(check(&mut joined, &end)[0].rule.as_str(), "not_increasing");
 }
 
 #[test]
@@ -292,7 +296,7 @@ fn a_second_start_of_a_run_without_an_id_is_told_in_words() {
         let frame = || CheckedFrame { name: None, data: start.as_bytes() };
         state.check(frame(), 0, Side::Producer);
         let again = state.check(frame(), 0, Side::Producer);
-        let found = again.iter().find(|finding| finding.code == "already_open").unwrap();
+        let found = again.iter().find(|finding| finding.rule.as_str() == "already_open").unwrap();
         assert_eq!(found.message, "a run is open already, and this frame names no other", "{dialect}");
         assert_eq!(found.pointer.as_deref(), Some("/type"));
     }
@@ -315,7 +319,7 @@ fn a_day_that_the_calendar_does_not_have_is_found() {
     };
     let found = |dialect, frame: String| -> Vec<_> {
         let findings = check(&mut CheckState::joined(dialect), &frame);
-        findings.into_iter().map(|finding| (finding.code, finding.pointer)).collect()
+        findings.into_iter().map(|finding| (finding.rule.as_str(), finding.pointer)).collect()
     };
     for (day, is_day) in [
         ("2025-11-30", true),

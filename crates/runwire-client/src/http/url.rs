@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use http::Uri;
 use http::uri::Scheme;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use runwire_model::percent_encoded;
 
 /// The base URL of a server: `http://host:port`, and the path prefix of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,15 +117,9 @@ impl Endpoint {
     }
 
     fn escape(&mut self, text: &str) {
-        // `..` is a valid id: it must not be normalised away as a path segment.
-        let encoded = if text.bytes().all(|byte| byte == b'.') { &ENCODED_DOTS } else { &ENCODED };
-        self.text.extend(utf8_percent_encode(text, encoded));
+        self.text.extend(percent_encoded(text));
     }
 }
-
-/// What is encoded in a segment or parameter: all but RFC 3986's unreserved characters and the colon.
-const ENCODED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
-const ENCODED_DOTS: AsciiSet = ENCODED.add(b'.');
 
 #[cfg(test)]
 mod tests {

@@ -4,10 +4,9 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use runwire_producer::Backoff;
 use tokio::time::Sleep;
 
 use super::connection::{StreamConnection, TransportEvent};
@@ -15,6 +14,7 @@ use super::cursor::Cursor;
 use super::frame::ReceivedFrame;
 use super::request::{ReadRequest, Resource, Transport};
 use super::sse_parser::MAX_EVENT_BYTES;
+use crate::attempts::Attempts;
 use crate::client::Client;
 use crate::error::Error;
 
@@ -44,12 +44,7 @@ pub(super) struct ReconnectingStream {
     /// Its cursor advances with each delivered frame.
     pub(super) request: ReadRequest,
     state: State,
-    backoff: Backoff,
-    /// Failed attempts before the first connection.
-    tries: u32,
-    was_connected: bool,
-    /// When the connection was lost; `None` after progress.
-    disconnected_at: Option<Instant>,
+    attempts: Attempts,
     is_caught_up: bool,
     /// Delay that a server that shuts down asked for.
     retry_after: Option<Duration>,
@@ -66,13 +61,10 @@ pub(super) struct ReconnectingStream {
 impl ReconnectingStream {
     pub(super) fn new(client: Client, request: ReadRequest) -> Self {
         Self {
-            backoff: client.backoff(),
+            attempts: Attempts::new(&client),
             client,
             request,
             state: State::Start,
-            tries: 0,
-            was_connected: false,
-            disconnected_at: None,
             is_caught_up: false,
             retry_after: None,
             has_progressed: false,
@@ -129,7 +121,7 @@ impl ReconnectingStream {
                 State::Connecting(connecting) => match ready!(connecting.as_mut().poll(context)) {
                     Ok(Some(connection)) => {
                         self.state = State::Open(connection);
-                        self.was_connected = true;
+                        self.attempts.connected();
                         continue;
                     }
                     Ok(None) => {
@@ -224,8 +216,7 @@ impl ReconnectingStream {
         self.has_advanced |= self.request.after != cursor;
         self.request.after = cursor;
         if !std::mem::replace(&mut self.has_progressed, true) {
-            self.backoff.reset();
-            self.disconnected_at = None;
+            self.attempts.progressed();
         }
     }
 
@@ -242,21 +233,11 @@ impl ReconnectingStream {
 
     /// Schedules a reconnect, or returns the error that ends the stream.
     fn retry_or_fail(&mut self, error: Error) -> Option<Result<StreamUpdate<ReceivedFrame>, Error>> {
-        let retry = &self.client.retry;
-        let is_over = if self.was_connected {
-            let disconnected_at = *self.disconnected_at.get_or_insert_with(Instant::now);
-            retry.give_up_after.is_some_and(|time| disconnected_at.elapsed() >= time)
-        } else {
-            self.tries += 1;
-            self.tries >= retry.connect_attempts
-        };
         self.is_caught_up = false;
-        if is_over || !error.is_temporary() {
+        let Some(wait) = self.attempts.next_delay(&error, self.retry_after.take()) else {
             self.finish();
             return Some(Err(error));
-        }
-        let asked = self.retry_after.take().or(error.retry_after());
-        let wait = self.backoff.next_delay_or(asked);
+        };
         tracing::debug!(%error, ?wait, "a stream is interrupted");
         self.state = State::Waiting(Box::pin(tokio::time::sleep(wait)));
         Some(Ok(StreamUpdate::Interrupted(error)))

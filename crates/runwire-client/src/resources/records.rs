@@ -1,7 +1,6 @@
 //! Export and import of a thread's records, as lines of NDJSON.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
@@ -11,10 +10,10 @@ use http::{Method, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
-use runwire_producer::Backoff;
 use serde::{Deserialize, Serialize};
 
 use super::thread::ThreadHandle;
+use crate::attempts::Attempts;
 use crate::client::Client;
 use crate::error::Error;
 use crate::http::{BodyError, Endpoint, boxed_body};
@@ -54,10 +53,8 @@ pub struct ThreadExport {
     after_last: LineDigest,
     /// Which lines of a new connection were returned before.
     replay: Replay,
-    /// Delays between connections, which a new line resets.
-    backoff: Backoff,
-    /// Whether a line was returned.
-    has_started: bool,
+    /// Failed attempts, which a new line resets.
+    attempts: Attempts,
     ended: bool,
 }
 
@@ -125,8 +122,7 @@ impl ThreadExport {
             last: None,
             after_last: LineDigest::default(),
             replay: Replay::Nothing,
-            backoff: client.backoff(),
-            has_started: false,
+            attempts: Attempts::new(client),
             ended: false,
         }
     }
@@ -140,8 +136,7 @@ impl ThreadExport {
             if self.is_duplicate(&line)? {
                 continue;
             }
-            self.has_started = true;
-            self.backoff.reset();
+            self.attempts.progressed();
             if let Some(seq) = seq_of(&line) {
                 self.last = Some(seq);
                 self.after_last = LineDigest::default();
@@ -219,14 +214,14 @@ impl ThreadExport {
             self.body = None;
             self.bytes.clear();
             self.scanned = 0;
-            tracing::debug!(%broken, "export reconnects");
-            tokio::time::sleep(self.backoff.next_delay()).await;
+            let Some(delay) = self.attempts.next_delay(&broken, None) else { return Err(broken) };
+            tracing::debug!(%broken, ?delay, "export reconnects");
+            tokio::time::sleep(delay).await;
             return Ok(None);
         }
     }
 
     async fn connect(&mut self) -> Result<(), Error> {
-        let (mut attempts, started) = (0, Instant::now());
         let endpoint = match self.last {
             // The last record is requested again, because the lines after it have no number of their own.
             Some(last) => self.endpoint.clone().parameter_if("after", Some(last.saturating_sub(1))),
@@ -237,6 +232,7 @@ impl ThreadExport {
             let error = match asked {
                 Ok(response) if response.status() == StatusCode::OK => {
                     self.body = Some(response.into_body());
+                    self.attempts.connected();
                     match self.last {
                         Some(_) => self.replay = Replay::UntilLast,
                         None => self.expect_replay(),
@@ -246,16 +242,8 @@ impl ThreadExport {
                 Ok(response) => self.client.http.refusal(response).await,
                 Err(error) => error,
             };
-            attempts += 1;
-            let retry = &self.client.retry;
-            let gives_up = match self.has_started {
-                false => attempts >= retry.connect_attempts,
-                true => retry.give_up_after.is_some_and(|limit| started.elapsed() >= limit),
-            };
-            if !error.is_temporary() || gives_up {
-                return Err(error);
-            }
-            tokio::time::sleep(self.backoff.next_delay_or(error.retry_after())).await;
+            let Some(delay) = self.attempts.next_delay(&error, None) else { return Err(error) };
+            tokio::time::sleep(delay).await;
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use runwire_model::dialect::Dialect;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -12,6 +13,9 @@ use super::signals::Signals;
 use super::state::{EngineState, PendingAck};
 use super::{EmitError, EngineBuilder, EngineFailure, EngineSink};
 use crate::Client;
+
+/// The dialect of the frames that an engine writes.
+pub(super) const DIALECT: Dialect = Dialect::StreamingEngine;
 
 /// Writes one run, with an `emit_*` method for each kind of event.
 ///

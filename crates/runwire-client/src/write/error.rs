@@ -6,7 +6,7 @@ use std::time::Duration;
 use runwire_model::json::FrameFault;
 use runwire_model::run::Refusal;
 
-use crate::{Error, Problem};
+use crate::{Error, Problem, RunStatus};
 
 /// Why an event was refused. Nothing changed, and nothing was sent.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum EngineFailure {
     #[error("the run is {status} and takes no more events")]
     RunClosed {
         /// The run's status.
-        status: String,
+        status: RunStatus,
     },
     /// The retry timeout expired.
     #[error("gave up after {attempts} attempts in {after:?}: {last}")]

@@ -6,13 +6,14 @@
 use std::collections::HashSet;
 
 use runwire_model::Json;
-use runwire_model::dialect::{DecodeError, Decoder, Dialect, RecordBuilder};
+use runwire_model::dialect::{DecodeError, Decoder, RecordBuilder};
 use runwire_model::event::{Body, Decision, Event, InteractionRequested, Notice, ToolCalled};
 use runwire_model::record::{ChatMessage, Entry, EventPosition, History};
 use runwire_model::run::{Authority, CallPhase, OpenCall, OpenStep, Refusal, RunState, RunText, Status};
 
 use super::EmitError;
 use super::emission::{Emission, check_id};
+use super::engine::DIALECT;
 
 /// Whether an engine creates its run or joins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Preflight {
         if matches!(from, Start::Joined { next: 1.. }) {
             state.status = Status::Running;
         }
-        let decoder = Decoder::new(Dialect::StreamingEngine);
+        let decoder = Decoder::new(DIALECT);
         Self { decoder, state, asked: HashSet::new(), joined, records: 0, entries: Vec::new() }
     }
 
@@ -184,7 +185,7 @@ impl Preflight {
             &mut self.state,
             &NoRecords,
             Authority::Producer,
-            Dialect::StreamingEngine,
+            DIALECT,
             self.records + 1,
             &mut self.entries,
         );

@@ -1,11 +1,15 @@
 //! Export and import of a thread, also over breaking connections.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::stream;
 use runwire_client::{Client, Error, Imported, ThreadExport};
 use runwire_model::ErrorCode;
 
-use crate::fake_servers::{BreakingProxy, COMPLETED, SeededRandom, delta, fast_retry_client, write};
+use crate::fake_servers::{
+    BreakingProxy, COMPLETED, Ending, ScriptedServer, SeededRandom, answer, delta, fast_retry_client, write,
+};
 use crate::test_server::{TestServer, within_timeout};
 
 async fn lines(mut records: ThreadExport) -> Vec<Bytes> {
@@ -63,6 +67,15 @@ async fn an_export_over_breaking_connections_is_complete() {
         assert_eq!(lines(client.thread("t").records()).await, whole);
         assert!(proxy.connections() > 3, "no connection broke");
     }
+}
+
+#[tokio::test]
+async fn an_export_gives_up_if_its_connections_bring_no_line_in_time() {
+    let nothing = answer("200 OK", "application/x-ndjson", "");
+    let server = ScriptedServer::play(vec![(nothing, Ending::Close)]).await;
+    let client = server.client().give_up_after(Duration::ZERO).build().unwrap();
+    let error = within_timeout(client.thread("t").records().next_line()).await.unwrap_err();
+    assert!(error.to_string().contains("it ended too early"), "{error}");
 }
 
 #[tokio::test]

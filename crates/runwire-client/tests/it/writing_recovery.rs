@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use runwire_client::Error;
 use runwire_client::model::{Body, Event};
 use runwire_client::write::{
     ConnectionState, EmitError, EngineFailure, Format, InteractionRequest, PendingAck, SessionStatus, Signal,
     StreamingEngine, WhenFull,
 };
+use runwire_client::{Error, RunStatus};
 use runwire_model::ErrorCode;
 
 use crate::test_server::{LossyProxy, TestServer, client_of, until, within_timeout};
@@ -319,7 +319,7 @@ async fn a_heartbeat_reports_that_the_run_was_ended() {
     assert!(engine.is_cancel_requested());
     let late = engine.emit_status("late").await;
     let Err(EmitError::Failed(EngineFailure::RunClosed { status })) = late else { panic!("{late:?}") };
-    assert_eq!(status, "cancelled");
+    assert_eq!(status, RunStatus::Cancelled);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! The state of the check is part of the run's head, so that a body may arrive in pieces and on different nodes.
 //! Duplicate frames are skipped before the check, so that nothing is counted twice.
 
-use runwire_check::{CheckState, CheckedFrame, Finding, FrameScan, Side, UNJUDGED};
+use runwire_check::{CheckState, CheckedFrame, Finding, FrameScan, Rule, Side};
 use runwire_model::dialect::{Decoder, Dialect, OpenedFrame};
 use runwire_model::run::WholePolicy;
 
@@ -107,7 +107,7 @@ fn warnings(state: &mut CheckState, scanned: &ScannedFrame<'_>, writer: u64) -> 
         // It shows that the stream is of a profile of its dialect.
         None => state.check(CheckedFrame { name: frame.name, data: frame.data }, writer, Side::Producer),
     };
-    findings.retain(|finding| finding.is_problem() || finding.code == UNJUDGED);
+    findings.retain(|finding| finding.is_problem() || finding.rule == Rule::Unjudged);
     findings
 }
 

@@ -1,8 +1,8 @@
 //! The command that closes runs whose lease has expired: the producer is lost, or did not stop, or nobody answered.
 
-use runwire_model::Timestamp;
-use runwire_model::event::{Decision, ErrorInfo, Event, InteractionResolved, RunCancelled, RunFailed};
+use runwire_model::event::{Decision, Event, InteractionResolved, RunCancelled, RunFailed};
 use runwire_model::run::Status;
+use runwire_model::{RunFailureCode, Timestamp};
 
 use super::heads::RunHead;
 use super::lease::Lease;
@@ -65,7 +65,7 @@ impl<S: TxnStore> Txn<S> {
 }
 
 fn producer_lost(run: &RunHead) -> Event {
-    let error = ErrorInfo::coded("producer_lost", producer_lost_reason(run));
+    let error = RunFailureCode::ProducerLost.error(producer_lost_reason(run));
     Event::new(RunFailed { error, ..Default::default() })
 }
 

@@ -156,18 +156,18 @@ pub struct Encoder {
 }
 
 macro_rules! define_state {
-    ($($(#[$doc:meta])* $variant:ident => $($module:ident)::+,)*) => {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
         /// What each dialect's encoder remembers beside what all of them do.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         enum State {
-            $($variant(super::$($module)::+::Encoder),)*
+            $($variant(super::$module::Encoder),)*
         }
 
         impl State {
             fn new(dialect: Dialect) -> Self {
                 match dialect {
-                    $(Dialect::$variant => Self::$variant(super::$($module)::+::Encoder::default()),)*
+                    $(Dialect::$variant => Self::$variant(super::$module::Encoder::default()),)*
                 }
             }
 
@@ -336,8 +336,8 @@ impl EncodeContext<'_> {
 
     /// Returns the content that replaces what was shown of a message.
     pub(super) fn replacement<'f>(&self, finished: &'f TextFinished) -> Option<&'f str> {
-        let told = self.shown.text(&finished.message_id).map(|text| text.digest);
-        finished.content.as_deref().filter(|content| told != Some(Digest::of(content)))
+        let shown = self.shown.text(&finished.message_id).map(|text| text.digest);
+        finished.content.as_deref().filter(|content| shown != Some(Digest::of(content)))
     }
 
     /// Returns true if other events replace the event in its residue.

@@ -13,14 +13,13 @@ mod encode;
 mod frames;
 mod record_builder;
 mod shown_state;
+pub mod start;
 
-/// Declares the module of each line of the registry; the second form of a dialect is in the folder of the first.
+/// Declares the module of each line of the registry.
 macro_rules! declare_modules {
-    ($($(#[$doc:meta])* $variant:ident => $module:ident $(:: $inner:ident)?,)*) => {
-        $(declare_modules!(@one $module $($inner)?);)*
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
+        $(mod $module;)*
     };
-    (@one $module:ident) => { mod $module; };
-    (@one $module:ident $inner:ident) => {};
 }
 with_dialects!(declare_modules);
 
@@ -29,7 +28,7 @@ pub use detect::{AmbiguousDialect, detect};
 pub use encode::{Encoder, EncoderOptions, FRAME_BITS, Fidelity, Slots};
 pub use frames::Frames;
 pub use record_builder::RecordBuilder;
-pub use registry::{AgentStart, Dialect, Ending, StartRequest};
+pub use registry::{Dialect, Ending};
 
 use crate::event::ErrorInfo;
 use crate::json::{Json, ObjectWriter};

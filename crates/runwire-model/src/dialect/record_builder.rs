@@ -130,7 +130,7 @@ impl<'a> RecordBuilder<'a> {
             }
             _ => {}
         }
-        let told = &self.state.text_digests.last_id;
+        let last_id = &self.state.text_digests.last_id;
         let known =
             |id: &str, open: &[OpenText]| !self.state.is_minted(id) && open.iter().any(|text| text.id == id);
         let natively = |open: &[OpenText]| open.iter().rfind(|text| text.minted).map(|text| text.id.clone());
@@ -138,7 +138,7 @@ impl<'a> RecordBuilder<'a> {
             Body::TextFinished(finished)
                 if !known(self.state.text_id(&finished.message_id), &self.state.texts) =>
             {
-                let replaced = told.clone().filter(|_| finished.content.is_some());
+                let replaced = last_id.clone().filter(|_| finished.content.is_some());
                 if let Some(id) = natively(&self.state.texts).or(replaced) {
                     finished.message_id = id;
                 }
@@ -472,22 +472,23 @@ impl<'a> RecordBuilder<'a> {
         let is_last = self.state.text_digests.last_id.as_deref() == Some(message_id);
         let open = self.state.texts.iter().find(|text| text.id == message_id);
         let whole = WholeText::new(whole);
-        let told = match open {
+        let streamed = match open {
             _ if is_last => self.state.text_digests.last,
             Some(text) => Digest::without_whitespace(&self.history.text(text.start, message_id)),
             None => return Ok(None),
         };
-        if whole.is(told) {
+        if whole.is(streamed) {
             return Ok(None);
         }
-        let rest = whole.rest_after(told).filter(|_| is_last).map(|rest| self.state.without_trailing(rest));
+        let rest =
+            whole.rest_after(streamed).filter(|_| is_last).map(|rest| self.state.without_trailing(rest));
         let content = rest.unwrap_or(whole.text());
         self.state.check_limits(&Body::TextDelta(TextDelta {
             message_id: message_id.to_owned(),
             content: content.to_owned(),
             format: None,
         }))?;
-        if told.len > 0 && rest.is_none() {
+        if streamed.len > 0 && rest.is_none() {
             return Ok(Some(content.to_owned()));
         }
         self.add_text(Some(message_id.to_owned()), content, origin, Extra::default())?;
@@ -495,7 +496,7 @@ impl<'a> RecordBuilder<'a> {
     }
 
     /// Returns true if a whole text adds nothing to the run's texts.
-    pub(crate) fn is_told(&mut self, whole: &str) -> bool {
+    pub(crate) fn is_known(&mut self, whole: &str) -> bool {
         self.state.compare(&WholeText::new(whole), self.history) == WholeComparison::Known
     }
 
@@ -577,9 +578,9 @@ impl<'a> RecordBuilder<'a> {
             self.thinking(message_id, whole.into(), None, extra)?;
             return self.end_thoughts(true);
         };
-        let told = Digest::without_whitespace(&self.history.text(start, &id));
+        let streamed = Digest::without_whitespace(&self.history.text(start, &id));
         let compared = WholeText::new(&whole);
-        let rest = if compared.is(told) { Some("") } else { compared.rest_after(told) };
+        let rest = if compared.is(streamed) { Some("") } else { compared.rest_after(streamed) };
         match rest {
             Some("") => self.imply(ThinkingFinished { message_id: id, content: None }),
             Some(rest) => {

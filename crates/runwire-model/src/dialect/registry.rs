@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::{DecodeError, DecoderState, Envelope, OpenedFrame};
 use super::document::DocumentRules;
+use super::start::{StartRequest, StoredInput};
 use super::{EncoderOptions, Frames, RecordBuilder};
 use crate::attach::AttachSnapshot;
 use crate::json::{FieldError, Object};
@@ -22,7 +23,7 @@ macro_rules! with_dialects {
             /// Loom's streaming output, type and payload.
             Loom => loom,
             /// Loom's single-key export form.
-            LoomExport => loom::export,
+            LoomExport => loom_export,
             /// StreamingEngine's events.
             StreamingEngine => streaming_engine,
             /// Agio's events.
@@ -77,6 +78,8 @@ pub(super) struct Quirks {
     pub(super) ends_response: Option<fn(&[u8]) -> bool>,
     /// Writes the snapshot for readers that attach, if an encoder over the snapshot's records is not enough.
     pub(super) write_attach: Option<fn(&AttachSnapshot, EncoderOptions) -> Frames>,
+    /// How inputs are stored whose clients send whole conversations.
+    pub(super) stored_input: Option<StoredInput>,
 }
 
 impl Quirks {
@@ -86,6 +89,7 @@ impl Quirks {
         has_bare_keep_alive: false,
         ends_response: None,
         write_attach: None,
+        stored_input: None,
     };
 }
 
@@ -134,30 +138,6 @@ pub(super) enum NamedIds {
     Run,
 }
 
-/// The body of the request that starts an agent over HTTP.
-#[derive(Debug, Clone, Copy)]
-pub enum StartRequest {
-    /// AG-UI's `RunAgentInput`: the thread's messages and state, and later the answers of people.
-    RunAgentInput,
-    /// These fields, with those of the run's input beside them.
-    Flat(fn(&AgentStart<'_>) -> serde_json::Value),
-    /// These fields, with the run's input as `input`.
-    Nested(fn(&AgentStart<'_>) -> serde_json::Value),
-}
-
-/// Values for the fields of a request that starts an agent.
-#[derive(Debug, Clone, Copy)]
-pub struct AgentStart<'a> {
-    /// Id of the thread.
-    pub thread: &'a str,
-    /// Id of the run.
-    pub run: &'a str,
-    /// Name of the agent in the configuration.
-    pub agent: &'a str,
-    /// The user's message.
-    pub message: Option<&'a str>,
-}
-
 /// Outcome of the run that a frame ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -168,7 +148,7 @@ pub enum Ending {
 }
 
 macro_rules! define_dialects {
-    ($($(#[$doc:meta])* $variant:ident => $($module:ident)::+,)*) => {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
         /// A protocol that Runwire speaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
@@ -182,7 +162,7 @@ macro_rules! define_dialects {
 
             pub(super) const fn spec(self) -> &'static Spec {
                 match self {
-                    $(Self::$variant => &super::$($module)::+::SPEC,)*
+                    $(Self::$variant => &super::$module::SPEC,)*
                 }
             }
         }
@@ -287,6 +267,11 @@ impl Dialect {
     /// Returns the dialect's own writer of attach snapshots.
     pub(crate) fn attach_writer(self) -> Option<fn(&AttachSnapshot, EncoderOptions) -> Frames> {
         self.spec().quirks.write_attach
+    }
+
+    /// Returns how inputs of the dialect's clients are stored, where they have whole conversations.
+    pub(super) fn stored_input(self) -> Option<&'static StoredInput> {
+        self.spec().quirks.stored_input.as_ref()
     }
 
     /// Returns true if the run's id is the thread's where a frame names no thread.

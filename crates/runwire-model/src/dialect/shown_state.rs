@@ -351,24 +351,24 @@ impl ShownState {
     }
 
     /// Returns the token counts of a run's summary, if no event has counted tokens.
-    pub(super) fn summed_usage(&self, told: Option<&Summary>) -> Option<Usage> {
-        let told = told.filter(|_| self.usage.is_none())?;
+    pub(super) fn summed_usage(&self, own: Option<&Summary>) -> Option<Usage> {
+        let own = own.filter(|_| self.usage.is_none())?;
         let mut usage = Usage {
-            prompt_tokens: told.prompt_tokens,
-            completion_tokens: told.completion_tokens,
-            total_tokens: told.total_tokens,
+            prompt_tokens: own.prompt_tokens,
+            completion_tokens: own.completion_tokens,
+            total_tokens: own.total_tokens,
         };
         if usage.total_tokens.is_none() {
             let parts = usage.prompt_tokens.unwrap_or(0).saturating_add(usage.completion_tokens.unwrap_or(0));
             usage.total_tokens = Some(parts);
         }
-        let told = [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens];
-        told.into_iter().flatten().any(|tokens| tokens > 0).then_some(usage)
+        let counts = [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens];
+        counts.into_iter().flatten().any(|tokens| tokens > 0).then_some(usage)
     }
 
     /// Completes a summary for dialects that have tokens in it alone: counts of events take precedence over its own.
-    pub(super) fn summary_with_usage(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
-        let mut summary = self.summary(told, at);
+    pub(super) fn summary_with_usage(&self, own: Option<&Summary>, at: Timestamp) -> Summary {
+        let mut summary = self.summary(own, at);
         if let Some(tokens) = self.usage {
             summary.prompt_tokens = Some(tokens.prompt);
             summary.completion_tokens = Some(tokens.completion);
@@ -378,8 +378,8 @@ impl ShownState {
     }
 
     /// Completes a run's summary with the figures that it lacks.
-    pub(super) fn summary(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
-        let mut summary = told.cloned().unwrap_or_default();
+    pub(super) fn summary(&self, own: Option<&Summary>, at: Timestamp) -> Summary {
+        let mut summary = own.cloned().unwrap_or_default();
         if let Some(tokens) = self.usage {
             summary.prompt_tokens.get_or_insert(tokens.prompt);
             summary.completion_tokens.get_or_insert(tokens.completion);

@@ -317,7 +317,7 @@ mod tests {
         unframer.push(opening.as_bytes());
         let mut cuts = Vec::new();
         let piece = piece.repeat((1 << 16) / piece.len());
-        let most = 3 * (limits::FRAME_BYTES + piece.len());
+        let limit = 3 * (limits::FRAME_BYTES + piece.len());
         for _ in 0..8 * limits::FRAME_BYTES / piece.len() {
             unframer.push(piece.as_bytes());
             cuts.extend(take_all(&mut unframer));
@@ -326,7 +326,7 @@ mod tests {
                 Cutter::Events(events) => events.capacity(),
                 Cutter::Lines(_) | Cutter::Values(_) => 0,
             };
-            assert!(unframer.input.capacity() + gathered <= most);
+            assert!(unframer.input.capacity() + gathered <= limit);
         }
         (unframer, cuts)
     }
@@ -375,26 +375,30 @@ mod tests {
     #[test]
     fn where_the_bytes_are_cut_does_not_decide_what_is_too_long() {
         let long = |bytes: usize| "x".repeat(bytes);
-        let most = limits::FRAME_BYTES;
+        let limit = limits::FRAME_BYTES;
         let samples = [
-            (Framing::Ndjson, format!("{}\r\n{}\n{}\r\r\nok", long(most), long(most + 1), long(most - 1)), 1),
-            (Framing::Ndjson, format!("ok\n{}\n{}", " ".repeat(most + 1), long(most + 1)), 2),
             (
-                Framing::Sse,
-                format!("data: {}\n\ndata:{}\ndata: 1\n\ndata: ok", long(most), long(most + 1)),
+                Framing::Ndjson,
+                format!("{}\r\n{}\n{}\r\r\nok", long(limit), long(limit + 1), long(limit - 1)),
                 1,
             ),
-            (Framing::Sse, format!("data: {}\ndata\n\n:{}\ndata: ok", long(most), long(most + 9)), 1),
-            (Framing::Sse, format!("data: 1\nevent:{}\ndata: 2\n\ndata: ok", long(most + 9)), 1),
-            (Framing::Sse, format!("data: ok\nid: {}", long(most + 9)), 0),
-            (Framing::Json, format!("[\"{}\",\n\"{}\",\"ok\"]", long(most - 1), long(most - 2)), 1),
-            (Framing::Json, format!("\"ok\" 1{}", "2".repeat(most)), 1),
+            (Framing::Ndjson, format!("ok\n{}\n{}", " ".repeat(limit + 1), long(limit + 1)), 2),
+            (
+                Framing::Sse,
+                format!("data: {}\n\ndata:{}\ndata: 1\n\ndata: ok", long(limit), long(limit + 1)),
+                1,
+            ),
+            (Framing::Sse, format!("data: {}\ndata\n\n:{}\ndata: ok", long(limit), long(limit + 9)), 1),
+            (Framing::Sse, format!("data: 1\nevent:{}\ndata: 2\n\ndata: ok", long(limit + 9)), 1),
+            (Framing::Sse, format!("data: ok\nid: {}", long(limit + 9)), 0),
+            (Framing::Json, format!("[\"{}\",\n\"{}\",\"ok\"]", long(limit - 1), long(limit - 2)), 1),
+            (Framing::Json, format!("\"ok\" 1{}", "2".repeat(limit)), 1),
         ];
         for (framing, sample, errors) in samples {
             let whole = read(framing, [sample.as_bytes()]);
             assert_eq!(whole.0.iter().filter(|cut| matches!(cut, Cut::Error(_))).count(), errors);
             assert!(whole.0.iter().any(|cut| matches!(cut, Cut::Frame(_, data, _) if data.contains("ok"))));
-            for size in [997, 65_536, most, most + 1, most + 5] {
+            for size in [997, 65_536, limit, limit + 1, limit + 5] {
                 assert!(read(framing, sample.as_bytes().chunks(size)) == whole, "{framing:?} by {size}");
             }
         }

@@ -69,20 +69,20 @@ pub fn check_frame(bytes: &[u8]) -> Result<&str, FrameFault> {
 }
 
 /// Checks encoding, nesting up to a depth, and surrogates of JSON that contains frames, of any length.
-pub fn check_nested(bytes: &[u8], most: usize) -> Result<&str, FrameFault> {
+pub fn check_nested(bytes: &[u8], max_depth: usize) -> Result<&str, FrameFault> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| FrameFault::NotUtf8 { column: error.valid_up_to() + 1 })?;
     // Counting brackets and looking for escapes runs at memory speed; only a frame that could be at
     // fault is walked byte by byte.
-    let suspicious = memchr::memchr2_iter(b'{', b'[', bytes).nth(most).is_some()
+    let suspicious = memchr::memchr2_iter(b'{', b'[', bytes).nth(max_depth).is_some()
         || memchr::memchr_iter(b'\\', bytes).any(|at| bytes.get(at + 1) == Some(&b'u'));
     if suspicious {
-        walk(bytes, most)?;
+        walk(bytes, max_depth)?;
     }
     Ok(text)
 }
 
-fn walk(bytes: &[u8], most: usize) -> Result<(), FrameFault> {
+fn walk(bytes: &[u8], max_depth: usize) -> Result<(), FrameFault> {
     let (mut depth, mut in_string, mut at) = (0usize, false, 0usize);
     while at < bytes.len() {
         match (in_string, bytes[at]) {
@@ -96,7 +96,7 @@ fn walk(bytes: &[u8], most: usize) -> Result<(), FrameFault> {
             (_, b'"') => in_string = !in_string,
             (false, b'{' | b'[') => {
                 depth += 1;
-                if depth > most {
+                if depth > max_depth {
                     return Err(FrameFault::TooDeep { column: at + 1 });
                 }
             }

@@ -4,7 +4,6 @@
 //! the thread's single writer, so the first commit wins every race.
 
 use super::state::{CallPhase, OpenCall, OpenInteraction, OpenStep, OpenText, RunState, Status, hash_of};
-use crate::ErrorCode;
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Foreign, InteractionRequested, InteractionResolved, RunCompleted,
     RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended, StepFinished, TextDelta, TextFinished,
@@ -14,6 +13,7 @@ use crate::event::{
 use crate::json::Json;
 use crate::limits;
 use crate::record::{Entry, EventOrigin, EventPosition, History};
+use crate::{ErrorCode, RunFailureCode};
 
 /// On whose behalf an event is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub enum EndOfInput {
 
 /// The way a run ends, as applied to what is still open.
 #[derive(Clone, Copy)]
-enum Ending<'a> {
+enum TerminalOutcome<'a> {
     Completed,
     Failed(&'a str),
     Cancelled,
@@ -110,7 +110,7 @@ impl RunState {
             (Some(notice), _) => RunFailed { error: notice.to_error(), ..Default::default() }.into(),
             (None, EndOfInput::Complete) => RunCompleted::default().into(),
             (None, EndOfInput::Cut) => {
-                let error = ErrorInfo::coded("stream_ended", "the stream ended before the run did");
+                let error = RunFailureCode::StreamEnded.error("the stream ended before the run did");
                 RunFailed { error, ..Default::default() }.into()
             }
         };
@@ -182,41 +182,41 @@ impl RunState {
             let refusal = Refusal::TooLarge { what: "the run's text", limit: limits::RUN_TEXT_BYTES };
             within.then_some(()).ok_or(refusal)
         };
-        let room = |open: usize, what: &'static str, limit: usize| {
+        let check_open = |open: usize, what: &'static str, limit: usize| {
             (open < limit).then_some(()).ok_or(Refusal::TooMany { what, limit })
         };
         match body {
-            Body::TextStarted(_) => room(self.texts.len(), "open texts", limits::OPEN_ITEMS),
-            Body::ThinkingStarted(_) => room(self.thoughts.len(), "open thoughts", limits::OPEN_ITEMS),
-            Body::StepStarted(_) => room(self.steps.len(), "open steps", limits::OPEN_ITEMS),
+            Body::TextStarted(_) => check_open(self.texts.len(), "open texts", limits::OPEN_ITEMS),
+            Body::ThinkingStarted(_) => check_open(self.thoughts.len(), "open thoughts", limits::OPEN_ITEMS),
+            Body::StepStarted(_) => check_open(self.steps.len(), "open steps", limits::OPEN_ITEMS),
             // A piece of what is open opens nothing.
             Body::TextDelta(TextDelta { message_id, content, .. }) => {
                 let current = self.text_id(message_id);
                 if self.texts.iter().all(|text| text.id != current) {
-                    room(self.texts.len(), "open texts", limits::OPEN_ITEMS)?;
+                    check_open(self.texts.len(), "open texts", limits::OPEN_ITEMS)?;
                 }
                 text(content.len())
             }
             Body::ThinkingDelta(ThinkingDelta { message_id, content, .. }) => {
                 let current = self.thought_id(message_id);
                 if self.thoughts.iter().all(|thought| thought.id != current) {
-                    room(self.thoughts.len(), "open thoughts", limits::OPEN_ITEMS)?;
+                    check_open(self.thoughts.len(), "open thoughts", limits::OPEN_ITEMS)?;
                 }
                 text(content.len())
             }
             Body::TextFinished(TextFinished { content: Some(content), .. }) => text(content.len()),
-            Body::ToolArgsStarted(_) => room(self.calls.len(), "open calls", limits::OPEN_ITEMS),
+            Body::ToolArgsStarted(_) => check_open(self.calls.len(), "open calls", limits::OPEN_ITEMS),
             // What is said of a call that nobody made makes it.
             Body::ToolStarted(ToolStarted { call_id, .. })
             | Body::ToolProgress(ToolProgress { call_id, .. })
             | Body::ToolOutput(ToolOutput { call_id, .. })
                 if self.calls.iter().all(|call| call.id != *call_id) =>
             {
-                room(self.calls.len(), "open calls", limits::OPEN_ITEMS)
+                check_open(self.calls.len(), "open calls", limits::OPEN_ITEMS)
             }
             Body::ToolArgsDelta(ToolArgsDelta { call_id, delta }) => {
                 if self.calls.iter().all(|call| call.id != *call_id) {
-                    room(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
+                    check_open(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
                 }
                 let gathered =
                     self.calls.iter().find(|call| call.id == *call_id).map_or(0, |call| call.bytes);
@@ -227,7 +227,7 @@ impl RunState {
                 self.check_held(delta.len())
             }
             Body::ToolCalled(called) => {
-                room(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
+                check_open(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
                 self.check_held(call_bytes(called))
             }
             Body::InteractionRequested(asked) => self.check_interactions(std::iter::once(asked)),
@@ -373,14 +373,14 @@ impl Writer<'_> {
                 self.state.interactions.remove(at);
                 // The run waits for the rest: it is suspended anew.
                 if !self.state.interactions.is_empty() {
-                    self.close_texts(Ending::Cancelled);
+                    self.close_texts(TerminalOutcome::Cancelled);
                 }
             }
             Body::RunSuspended(suspended) => {
                 if self.state.status == Status::Suspended {
                     return false;
                 }
-                self.close_texts(Ending::Cancelled);
+                self.close_texts(TerminalOutcome::Cancelled);
                 self.state.status = Status::Suspended;
                 if suspended.interaction_ids.is_empty() {
                     suspended.interaction_ids =
@@ -399,11 +399,11 @@ impl Writer<'_> {
                 }
             }
             Body::Notice(notice) if notice.fatal == Some(true) => self.state.fatal = Some(self.position()),
-            Body::RunCompleted(_) => self.close(Ending::Completed, Status::Completed),
+            Body::RunCompleted(_) => self.close(TerminalOutcome::Completed, Status::Completed),
             Body::RunFailed(RunFailed { error, .. }) => {
-                self.close(Ending::Failed(&error.message), Status::Failed)
+                self.close(TerminalOutcome::Failed(&error.message), Status::Failed)
             }
-            Body::RunCancelled(_) => self.close(Ending::Cancelled, Status::Cancelled),
+            Body::RunCancelled(_) => self.close(TerminalOutcome::Cancelled, Status::Cancelled),
             _ => {}
         }
         true
@@ -718,7 +718,7 @@ impl Writer<'_> {
     // Questions
 
     fn ask(&mut self, asked: &mut InteractionRequested) {
-        self.close_texts(Ending::Cancelled);
+        self.close_texts(TerminalOutcome::Cancelled);
         let wanted = std::mem::take(&mut asked.interaction_id);
         let taken = |id: &str| self.state.interaction_ids.iter().any(|known| known == id);
         asked.interaction_id = if taken(&wanted) {
@@ -750,11 +750,11 @@ impl Writer<'_> {
 
     // Endings
 
-    fn close_texts(&mut self, ending: Ending<'_>) {
+    fn close_texts(&mut self, ending: TerminalOutcome<'_>) {
         let status = match ending {
-            Ending::Completed => None,
-            Ending::Failed(_) => Some("failed".to_owned()),
-            Ending::Cancelled => Some("partial_success".to_owned()),
+            TerminalOutcome::Completed => None,
+            TerminalOutcome::Failed(_) => Some("failed".to_owned()),
+            TerminalOutcome::Cancelled => Some("partial_success".to_owned()),
         };
         for thought in std::mem::take(&mut self.state.thoughts) {
             self.add_in(ThinkingFinished { message_id: thought.id, content: None }, thought.subagent);
@@ -766,12 +766,12 @@ impl Writer<'_> {
     }
 
     /// Closes all that is open, so that nothing gathered is lost and no reader waits for an end.
-    fn close(&mut self, ending: Ending<'_>, status: Status) {
+    fn close(&mut self, ending: TerminalOutcome<'_>, status: Status) {
         self.close_texts(ending);
         let why = match ending {
-            Ending::Completed => None,
-            Ending::Failed(message) => Some(message),
-            Ending::Cancelled => Some("cancelled"),
+            TerminalOutcome::Completed => None,
+            TerminalOutcome::Failed(message) => Some(message),
+            TerminalOutcome::Cancelled => Some("cancelled"),
         };
         for at in 0..self.state.calls.len() {
             if self.state.calls[at].phase == CallPhase::Arguments {

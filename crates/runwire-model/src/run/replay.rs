@@ -89,8 +89,8 @@ impl RunState {
     pub fn is_within_limits(&self) -> bool {
         let counts = &self.counts;
         let counted = [counts.messages, counts.thoughts, counts.calls, counts.steps, counts.approvals];
-        let told = &self.text_digests;
-        let digests = [told.last.len, told.before.len, told.trailing.len, told.compared];
+        let texts = &self.text_digests;
+        let digests = [texts.last.len, texts.before.len, texts.trailing.len, texts.compared];
         let open = [
             self.texts.len(),
             self.thoughts.len(),

@@ -138,7 +138,7 @@ pub struct OpenInteraction {
 
 /// Counts of what a run has had; minted ids contain them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
+pub(crate) struct RunCounters {
     pub(crate) messages: u64,
     pub(crate) thoughts: u64,
     pub(crate) calls: u64,
@@ -242,7 +242,7 @@ pub struct RunState {
     pub carried: Vec<OpenCall>,
     /// Open interactions, oldest first.
     pub interactions: Vec<OpenInteraction>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: RunCounters,
     /// Steps of the thread's runs before this one: steps are counted through, so that their ids are unique.
     pub(crate) steps_before: u64,
     pub(crate) text_digests: TextDigests,

@@ -89,8 +89,8 @@ impl<'w> WholeText<'w> {
     }
 
     /// Returns true if the digest is that of the text.
-    pub(crate) fn is(&self, told: Digest) -> bool {
-        self.digest == told
+    pub(crate) fn is(&self, streamed: Digest) -> bool {
+        self.digest == streamed
     }
 
     /// Splits the text after the first `len` bytes that are not white space.
@@ -109,9 +109,9 @@ impl<'w> WholeText<'w> {
     }
 
     /// Returns the rest of the text after a beginning with this digest.
-    pub(crate) fn rest_after(&self, told: Digest) -> Option<&'w str> {
-        let (head, rest) = self.after(told.len).filter(|_| told.len > 0)?;
-        (Digest::without_whitespace(head) == told).then_some(rest)
+    pub(crate) fn rest_after(&self, streamed: Digest) -> Option<&'w str> {
+        let (head, rest) = self.after(streamed.len).filter(|_| streamed.len > 0)?;
+        (Digest::without_whitespace(head) == streamed).then_some(rest)
     }
 }
 
@@ -122,15 +122,15 @@ impl RunState {
         whole: &WholeText<'w>,
         history: &dyn History,
     ) -> WholeComparison<'w> {
-        let told = &self.text_digests;
-        if told.is_empty() {
+        let digests = &self.text_digests;
+        if digests.is_empty() {
             return WholeComparison::First;
         }
-        if !told.mixed {
-            if [told.last, told.all()].contains(&whole.digest) {
+        if !digests.mixed {
+            if [digests.last, digests.all()].contains(&whole.digest) {
                 return WholeComparison::Known;
             }
-            if let Some(rest) = whole.rest_after(told.all()) {
+            if let Some(rest) = whole.rest_after(digests.all()) {
                 return WholeComparison::Rest(self.without_trailing(rest));
             }
         }
@@ -141,8 +141,8 @@ impl RunState {
         self.text_digests.compared += self.text_bytes;
         let texts: Vec<String> = history.run_texts().iter().map(|text| words(&text.content)).collect();
         let text = words(whole.text);
-        let is_beginning = |told: &str| told.starts_with(&text);
-        let equals = |told: &String| *told == text;
+        let is_beginning = |streamed: &str| streamed.starts_with(&text);
+        let equals = |streamed: &String| *streamed == text;
         if texts.iter().any(equals)
             || texts.last().is_some_and(|last| is_beginning(last))
             || is_beginning(&texts.concat())
@@ -182,7 +182,7 @@ impl RunState {
         let known = history.run_texts();
         let contents: Vec<String> = known.iter().map(|text| words(&text.content)).collect();
         let text = words(whole.text);
-        let same = contents.iter().rposition(|told| *told == text);
+        let same = contents.iter().rposition(|streamed| *streamed == text);
         let begun = || contents.last().filter(|last| last.starts_with(&text)).map(|_| contents.len() - 1);
         if let Some(at) = same.or_else(begun) {
             return texts(Some(&known[at].id), &known[at].id);
@@ -191,9 +191,9 @@ impl RunState {
             return texts(None, &run_last);
         }
         let mut left = longest_tail(&contents, &text)?;
-        let mut tail = known.iter().zip(&contents).rev().filter(|(_, told)| !told.is_empty());
-        let (first, _) = tail.find(|(_, told)| {
-            left = left.saturating_sub(told.len());
+        let mut tail = known.iter().zip(&contents).rev().filter(|(_, streamed)| !streamed.is_empty());
+        let (first, _) = tail.find(|(_, streamed)| {
+            left = left.saturating_sub(streamed.len());
             left == 0
         })?;
         texts(Some(&first.id), &run_last)
@@ -212,11 +212,13 @@ impl RunState {
 
 impl AnswerTexts {
     /// Returns the answer after its whole was added to the run: it goes up to the last text, or is that text.
-    pub(crate) fn after_whole(told: Option<Self>, run_last: Option<&String>) -> Option<Self> {
+    pub(crate) fn after_whole(answer: Option<Self>, run_last: Option<&String>) -> Option<Self> {
         let run_last = run_last?.clone();
-        Some(match told {
-            Some(told) if told.last == told.run_last => Self { last: run_last.clone(), run_last, ..told },
-            Some(told) => Self { run_last, ..told },
+        Some(match answer {
+            Some(answer) if answer.last == answer.run_last => {
+                Self { last: run_last.clone(), run_last, ..answer }
+            }
+            Some(answer) => Self { run_last, ..answer },
             None => Self { first: Some(run_last.clone()), last: run_last.clone(), run_last },
         })
     }
@@ -241,8 +243,8 @@ impl AnswerTexts {
 fn longest_tail(texts: &[String], text: &str) -> Option<usize> {
     let (mut tail, mut head) = (Digest::default(), Digest::default());
     let (mut hashed, mut longest) = (0, None);
-    for told in texts.iter().rev().filter(|told| !told.is_empty()) {
-        tail = Digest::of(told).then(tail);
+    for streamed in texts.iter().rev().filter(|streamed| !streamed.is_empty()) {
+        tail = Digest::of(streamed).then(tail);
         let len = tail.len as usize;
         // Of texts that are cut inside a character, none is the beginning.
         let Some(more) = text.get(hashed..len) else { continue };

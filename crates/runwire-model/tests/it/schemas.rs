@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jsonschema::Validator;
 use runwire_model::convert::Options;
@@ -92,7 +92,7 @@ schemas_take_what_is_written_and_refuse_it_mutated! {
 fn the_examples_of_each_schema_are_taken_and_refused_as_they_say() {
     for dialect in Dialect::READABLE {
         let schema = schema(dialect);
-        let examples = fs::read(folder().join(dialect.name()).join("schema.examples.json"));
+        let examples = fs::read(own_folder(dialect).join("schema.examples.json"));
         let examples = examples.unwrap_or_else(|error| panic!("{dialect}: schema.examples.json: {error}"));
         let examples: Value = serde_json::from_slice(&examples).unwrap();
         let list = |key: &str| examples[key].as_array().unwrap().clone();
@@ -109,24 +109,32 @@ fn the_examples_of_each_schema_are_taken_and_refused_as_they_say() {
     }
 }
 
-/// Types of other languages are made from these files.
+/// A dialect's schema and its examples are in its folder; what is not Rust reads the copies beside the vectors.
 #[test]
 fn the_schemas_beside_the_vectors_are_those_of_the_dialects() {
+    let writes = std::env::var_os("RUNWIRE_WRITE_VECTORS").is_some();
     for dialect in Dialect::READABLE {
-        let path = folder().join(dialect.name()).join("schema.json");
-        if std::env::var_os("RUNWIRE_WRITE_VECTORS").is_some() {
-            let vectors = path.parent().unwrap();
-            fs::create_dir_all(vectors).unwrap();
-            fs::write(&path, dialect.schema()).unwrap();
-            // A new dialect has its examples beside its code, and no vectors yet.
-            let code = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dialect");
-            let examples = code.join(dialect.name().replace('-', "_")).join("schema.examples.json");
-            if examples.exists() {
-                fs::copy(examples, vectors.join("schema.examples.json")).unwrap();
+        let copies = folder().join(dialect.name());
+        fs::create_dir_all(&copies).unwrap();
+        for name in ["schema.json", "schema.examples.json"] {
+            let source = fs::read_to_string(own_folder(dialect).join(name)).unwrap();
+            let copy = copies.join(name);
+            if writes {
+                fs::write(&copy, &source).unwrap();
             }
+            assert!(
+                fs::read_to_string(&copy).is_ok_and(|copy| copy == source),
+                "{} is stale: cargo xtask vectors",
+                copy.display()
+            );
         }
-        assert_eq!(fs::read_to_string(path).unwrap(), dialect.schema(), "{dialect}");
+        assert_eq!(fs::read_to_string(own_folder(dialect).join("schema.json")).unwrap(), dialect.schema());
     }
+}
+
+/// Returns the folder with all that is particular to a dialect.
+fn own_folder(dialect: Dialect) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dialect").join(dialect.name().replace('-', "_"))
 }
 
 /// What a frame says, in a word.

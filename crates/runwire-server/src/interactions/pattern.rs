@@ -74,16 +74,16 @@ impl PatternSize {
             return None;
         }
         // Binary search for the smallest power of two that it fits into.
-        let (mut least, mut most) = (SMALLEST_BITS, limits::PATTERN_BYTES.ilog2());
-        while least < most {
-            let middle = (least + most) / 2;
+        let (mut low, mut high) = (SMALLEST_BITS, limits::PATTERN_BYTES.ilog2());
+        while low < high {
+            let middle = (low + high) / 2;
             if fits(&schema, 1 << middle, backtracks) {
-                most = middle;
+                high = middle;
             } else {
-                least = middle + 1;
+                low = middle + 1;
             }
         }
-        Some(Self { bytes: 1 << most, backtracks })
+        Some(Self { bytes: 1 << high, backtracks })
     }
 }
 

@@ -44,8 +44,8 @@ fn flag() -> Value {
     json!({"type": "boolean", "default": false})
 }
 
-fn number(most: usize, default: usize) -> Value {
-    json!({"type": "integer", "minimum": 1, "maximum": most, "default": default})
+fn number(maximum: usize, default: usize) -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": maximum, "default": default})
 }
 
 /// One of some words; the first is the default.

@@ -8,13 +8,13 @@ use axum::response::Response;
 use http::HeaderMap;
 use runwire_log::{Answer, InboxCursor, Interaction, InteractionQuery, Resolution};
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested};
-use runwire_model::{ErrorCode, Timestamp};
+use runwire_model::{ErrorCode, Timestamp, percent_encoded};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::etag;
 use crate::auth::tenant_of;
-use crate::ids::{InteractionParam, RunParam, path_segment};
+use crate::ids::{InteractionParam, RunParam};
 use crate::interactions::{self, decisions};
 use crate::json_body::JsonBody;
 use crate::openapi::NotModified;
@@ -132,8 +132,8 @@ impl From<Interaction> for InteractionView {
             method: "POST",
             path: format!(
                 "/v1/runs/{}/interactions/{}",
-                path_segment(&run_id),
-                path_segment(&interaction_id)
+                percent_encoded(&run_id),
+                percent_encoded(&interaction_id)
             ),
             decisions: decisions(kind),
         });

@@ -46,7 +46,7 @@ pub(crate) struct RunView {
     /// The last `seq`; `0` if nothing was written.
     cursor: String,
     #[schema(inline)]
-    counts: Counts,
+    counts: RunCounts,
     #[schema(inline, required)]
     usage: Option<Usage>,
     #[schema(inline)]
@@ -63,7 +63,7 @@ pub(crate) struct RunView {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-struct Counts {
+struct RunCounts {
     records: u64,
     events: u64,
     messages: u64,
@@ -118,7 +118,7 @@ impl From<RunInfo> for RunView {
             started_at: run.started_at.map(|at| at.to_string()),
             ended_at: run.ended_at.map(|at| at.to_string()),
             cursor: run.last_seq.to_string(),
-            counts: Counts {
+            counts: RunCounts {
                 records: summary.records,
                 events: summary.events,
                 messages: summary.messages,

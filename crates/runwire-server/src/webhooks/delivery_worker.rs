@@ -111,9 +111,8 @@ impl DeliveryWorker {
                 DeliveryOutcome::Done
             }
             Outcome::Failed { why, wait } => {
-                let own = backoff(self.tracked.webhook.retry_time, message.attempts).next_delay();
                 // A webhook may ask for a longer delay, not for a shorter one.
-                let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_MAX_RETRY_TIME)));
+                let wait = backoff(self.tracked.webhook.retry_time, message.attempts).next_delay_or(wait);
                 tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "a webhook delivery failed");
                 self.tracked.record_failure(&why, false);
                 DeliveryOutcome::Retry(wait)
@@ -154,7 +153,8 @@ impl DeliveryWorker {
 
 /// Returns the backoff after a number of earlier attempts: delays that triple, 20 % more or less.
 fn backoff(first: Duration, before: u32) -> Backoff {
-    Backoff::new(first, limits::WEBHOOK_MAX_RETRY_TIME).factor(3).jitter(0.8, 1.2).after(before)
+    let max = limits::WEBHOOK_MAX_RETRY_TIME;
+    Backoff::new(first, max).factor(3).jitter(0.8, 1.2).max_asked(max).after(before)
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use bytes::Bytes;
 use runwire_log::{OutboxKind, OutboxMessage};
-use runwire_model::Json;
 use runwire_model::json::Object;
+use runwire_model::{Json, percent_encoded};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ids::path_segment;
 use crate::openapi::schemas::{IdSchema, WebhookEventSchema};
 
 /// The message that a webhook gets.
@@ -38,10 +37,10 @@ pub(crate) struct WebhookMessage<'a> {
 /// Writes the body of a message, the same for each attempt.
 pub(super) fn body(notice: &OutboxMessage, base_url: &str) -> Result<Bytes, serde_json::Error> {
     let run_id = &*notice.run.id;
-    let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), path_segment(run_id));
+    let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), percent_encoded(run_id));
     if notice.kind == OutboxKind::InteractionRequested {
         let id = Object::of_json(&notice.event).and_then(|question| question.get_str("interaction_id"));
-        url = format!("{url}/interactions/{}", path_segment(&id.unwrap_or_default()));
+        url = format!("{url}/interactions/{}", percent_encoded(&id.unwrap_or_default()));
     }
     let message = WebhookMessage {
         r#type: notice.kind.name(),

@@ -85,15 +85,15 @@ pub(crate) struct WebhookView {
     target: String,
     #[schema(inline, value_type = Vec<WebhookEventSchema>)]
     events: Vec<&'static str>,
-    /// `gone`: it answered 410, and is told nothing more until the server starts anew.
+    /// `gone`: it answered 410, and is sent nothing more until the server starts anew.
     #[schema(inline, value_type = WebhookStateSchema)]
     status: &'static str,
-    /// Messages that wait to be told.
+    /// Messages that wait for their delivery.
     waiting: u64,
     /// Those of them that were tried in vain.
     retrying: u64,
     /// Messages that arrived since the server started.
-    told: u64,
+    delivered: u64,
     /// Attempts in vain since the server started.
     failed_attempts: u64,
     /// Messages that were given up since the server started.
@@ -126,7 +126,7 @@ impl Webhooks {
                 status: if stats.is_gone { "gone" } else { "active" },
                 waiting,
                 retrying,
-                told: stats.delivered,
+                delivered: stats.delivered,
                 failed_attempts: stats.failed,
                 given_up: stats.given_up,
                 last_success_at: stats.last_success.map(|at| at.to_string()),
@@ -153,7 +153,7 @@ impl Webhooks {
             });
         }
         let help = "Messages delivered to a webhook.";
-        family("runwire_webhook_messages_told_total", "counter", help, &|_, stats| stats.delivered);
+        family("runwire_webhook_messages_delivered_total", "counter", help, &|_, stats| stats.delivered);
         let help = "Failed delivery attempts to a webhook.";
         family("runwire_webhook_attempts_failed_total", "counter", help, &|_, stats| stats.failed);
         let help = "Messages to a webhook that were given up after the last attempt.";

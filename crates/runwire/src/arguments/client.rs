@@ -26,7 +26,7 @@ Examples:
   Write a stream of several sessions, each to the thread that its frames name:
     runwire push --all sessions.loom.ndjson
 
-  Write every frame once, over restarts of the server, and whoever repeats it:
+  Write every frame once, over restarts of the server and of the command:
     ./agent | runwire push r1 --producer worker-7 --end
 
 The input may stay open: each frame is stored and visible as it comes, and while
@@ -143,9 +143,9 @@ pub(crate) struct PushArguments {
     #[arg(long, value_name = "N", requires = "producer")]
     pub(crate) seq: Option<u64>,
 
-    /// How long a server that is away is tried again, in seconds [default: without end]
+    /// Give up if the server is away for this many seconds [default: try again without end]
     #[arg(long, value_name = "SECONDS", requires = "producer", value_parser = seconds)]
-    pub(crate) patience: Option<Duration>,
+    pub(crate) give_up_after: Option<Duration>,
 
     /// Print the server's answer as it is
     #[arg(long)]

@@ -35,8 +35,8 @@ Examples:
   Withdraw a question, and let the agent go on without an answer:
     runwire answer r1 trip --cancel
 
-A question has one answer: the first that fits. Whoever comes later is told which
-it was. An answer that does not fit changes nothing.";
+A question has one answer: the first that fits. A later one is refused, with the
+answer that was accepted. One that does not fit changes nothing.";
 
 #[derive(Debug, Args)]
 #[command(after_help = INBOX_EXAMPLES, after_long_help = format!("{INBOX_EXAMPLES}\n\n{EXIT_CODES}"))]
@@ -97,7 +97,7 @@ pub(crate) struct AnswerArguments {
     #[arg(long, value_name = "JSON")]
     pub(crate) values: Option<String>,
 
-    /// Why, for whoever reads the run
+    /// Why; readers of the run see it
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 

@@ -80,8 +80,8 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) flags: Flags,
 
-    /// Listen on an address that others can reach, although there are no tokens yet: whoever reaches it may
-    /// read and write everything
+    /// Listen on an address that others can reach, although there are no tokens yet: anyone who reaches
+    /// it may read and write everything
     #[arg(long)]
     pub(crate) insecure: bool,
 }

@@ -235,7 +235,7 @@ pub(crate) struct CancelArguments {
     #[arg(value_parser = id)]
     pub(crate) run: String,
 
-    /// Why, for whoever reads the run
+    /// Why; readers of the run see it
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 

@@ -59,7 +59,7 @@ async fn watch(
     json: bool,
 ) -> Result<Verdict, Failure> {
     let mut shown: HashSet<(String, String)> = HashSet::new();
-    let (mut page, mut told) = (Some(first), false);
+    let (mut page, mut has_warned) = (Some(first), false);
     if !json {
         say(table(&[]).to_string().trim_end())?;
     }
@@ -79,9 +79,9 @@ async fn watch(
         }
         tokio::time::sleep(POLL_INTERVAL).await;
         match client.interactions(filter).await {
-            Ok(next) => (page, told) = (Some(next), false),
+            Ok(next) => (page, has_warned) = (Some(next), false),
             Err(error) if error.is_temporary() => {
-                if !std::mem::replace(&mut told, true) {
+                if !std::mem::replace(&mut has_warned, true) {
                     screen::say_note(format_args!("{}; trying again", plain(&error)));
                 }
             }

@@ -51,7 +51,7 @@ async fn push(arguments: &PushArguments, run: Option<&str>, source: InputSource)
             let writer = upload(arguments, &target)
                 .framing(UploadBatch::framing_for(first.framing))
                 .into_producer(Producer::new(producer.as_str(), epoch, next))
-                .give_up_after(arguments.patience)
+                .give_up_after(arguments.give_up_after)
                 .fail_unless_reached();
             let writer = BatchWriter::new(target, writer, Notes::on_screen(screen.clone()));
             push_producer::push(writer, first, input, arguments.end).await

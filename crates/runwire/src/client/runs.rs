@@ -34,20 +34,20 @@ async fn list(arguments: &RunsArguments) -> Result<Verdict, Failure> {
         let is_new_enough = run.created_at.is_some_and(|at| at.0 >= oldest) || oldest == 0;
         std::future::ready(is_new_enough)
     });
-    let most = if arguments.all { usize::MAX } else { arguments.limit as usize };
-    if arguments.json { as_json(runs, most).await } else { as_table(runs, most).await }
+    let limit = if arguments.all { usize::MAX } else { arguments.limit as usize };
+    if arguments.json { as_json(runs, limit).await } else { as_table(runs, limit).await }
 }
 
 /// Prints one object; `next` is the `before` of the next runs.
 async fn as_json(
     mut runs: impl Stream<Item = Result<RunInfo, Error>> + Unpin,
-    most: usize,
+    limit: usize,
 ) -> Result<Verdict, Failure> {
     let mut stdout = io::stdout().lock();
     let mut write = |text: &str| stdout.write_all(text.as_bytes()).map_err(Failure::Write);
     write("{\"runs\":[")?;
     let (mut count, mut last) = (0, None);
-    while count < most
+    while count < limit
         && let Some(run) = runs.try_next().await?
     {
         let text = serde_json::to_string(&run).map_err(|error| Failure::Write(error.into()))?;
@@ -55,20 +55,20 @@ async fn as_json(
         write(&text)?;
         (count, last) = (count + 1, Some(run.run_id));
     }
-    let next = if count == most && runs.try_next().await?.is_some() { last } else { None };
+    let next = if count == limit && runs.try_next().await?.is_some() { last } else { None };
     write(&format!("\n],\"next\":{}}}\n", serde_json::json!(next)))?;
     Ok(Verdict::Fine)
 }
 
 async fn as_table(
     mut runs: impl Stream<Item = Result<RunInfo, Error>> + Unpin,
-    most: usize,
+    limit: usize,
 ) -> Result<Verdict, Failure> {
     let mut shown = 0;
     loop {
         // A long list is printed as several tables.
         let mut some = Vec::new();
-        while some.len() < LINED_UP.min(most - shown)
+        while some.len() < LINED_UP.min(limit - shown)
             && let Some(run) = runs.try_next().await?
         {
             some.push(run);

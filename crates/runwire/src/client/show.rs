@@ -85,8 +85,8 @@ fn warnings(warnings: &Warnings) -> String {
         let field = field.as_ref().map(|field| format!("field `{field}`: ")).unwrap_or_default();
         let section = section.as_ref().map(|section| format!(" {section}")).unwrap_or_default();
         let often = if *times > 1 { format!(", {times} times") } else { String::new() };
-        let told = format!("seq {seq}{often}: {field}{message} ({dialect}{section}) [{code}]");
-        let _ = writeln!(out, "  {}", line_of(&told));
+        let warning = format!("seq {seq}{often}: {field}{message} ({dialect}{section}) [{code}]");
+        let _ = writeln!(out, "  {}", line_of(&warning));
         if let Some(hint) = hint {
             let _ = writeln!(out, "    hint: {}", line_of(hint));
         }

@@ -45,20 +45,16 @@ enum FileValue {
     Other(&'static str),
 }
 
+/// Reads the text of a file.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::Read { name: path.display().to_string(), error })
+}
+
 impl ConfigFile {
-    /// Reads a file. Invalid TOML is a problem; an unreadable file is a failure.
+    /// Parses the text of a file.
     ///
     /// `variable` looks up environment variables, which agents and webhooks may refer to.
-    pub(super) fn read(
-        path: &Path,
-        variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Result<Self, Box<ConfigProblem>>, Failure> {
-        let text = fs::read_to_string(path)
-            .map_err(|error| Failure::Read { name: path.display().to_string(), error })?;
-        Ok(Self::parse(path, &text, variable))
-    }
-
-    fn parse(
+    pub(super) fn parse(
         path: &Path,
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,

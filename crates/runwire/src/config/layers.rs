@@ -70,7 +70,10 @@ impl Layers {
         let default = Path::new(file::DEFAULT_PATH);
         let mut problems = Vec::new();
         let file = match named.or_else(|| default.exists().then_some(default)) {
-            Some(path) => ConfigFile::read(path, &variable)?.map_err(|problem| problems.push(*problem)).ok(),
+            Some(path) => {
+                let file = ConfigFile::parse(path, &file::read_text(path)?, &variable);
+                file.map_err(|problem| problems.push(*problem)).ok()
+            }
             None => None,
         };
         let variables = variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();

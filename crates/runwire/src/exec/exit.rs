@@ -3,6 +3,7 @@
 use std::process::ExitStatus;
 
 use runwire_agents::programs::exit_signal;
+use runwire_model::RunFailureCode;
 use serde_json::json;
 
 use crate::client::interrupt::SIGNAL_EXIT_BASE;
@@ -11,7 +12,7 @@ use crate::client::interrupt::SIGNAL_EXIT_BASE;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProgramOutcome {
     Completed,
-    Failed { code: &'static str, message: String, exit_code: Option<i32>, signal: Option<i32> },
+    Failed { code: RunFailureCode, message: String, exit_code: Option<i32>, signal: Option<i32> },
     Cancelled { reason: Option<String> },
 }
 
@@ -26,16 +27,20 @@ impl ProgramOutcome {
         }
         let (exit_code, signal) = (status.code(), exit_signal(status));
         let (code, message) = match (exit_code, signal) {
-            (Some(exit_code), _) => ("exit_status", format!("the program ended with exit code {exit_code}")),
-            (None, Some(signal)) => ("killed", format!("the program was ended by {}", name_of(signal))),
-            (None, None) => ("exit_status", format!("the program failed: {status}")),
+            (Some(exit_code), _) => {
+                (RunFailureCode::ExitStatus, format!("the program ended with exit code {exit_code}"))
+            }
+            (None, Some(signal)) => {
+                (RunFailureCode::Killed, format!("the program was ended by {}", name_of(signal)))
+            }
+            (None, None) => (RunFailureCode::ExitStatus, format!("the program failed: {status}")),
         };
         Self::Failed { code, message, exit_code, signal }
     }
 
     /// Returns the outcome of a program that could not be started.
     pub(super) fn not_started(message: String) -> Self {
-        Self::Failed { code: "not_started", message, exit_code: None, signal: None }
+        Self::Failed { code: RunFailureCode::NotStarted, message, exit_code: None, signal: None }
     }
 
     /// Returns the terminal event. `None` for a run that completes: the server ends it, as it knows the last fatal notice.
@@ -45,7 +50,7 @@ impl ProgramOutcome {
             Self::Cancelled { reason: None } => json!({"type": "run.cancelled"}),
             Self::Cancelled { reason: Some(reason) } => json!({"type": "run.cancelled", "reason": reason}),
             Self::Failed { code, message, exit_code, signal } => {
-                let mut error = json!({"code": code, "message": message});
+                let mut error = json!({"code": code.as_str(), "message": message});
                 if let Some(exit_code) = exit_code {
                     error["details"] = json!({"exit_code": exit_code});
                 } else if let Some(signal) = signal {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use runwire_client::{Client, Error, Producer, WriteError};
 use runwire_model::ErrorCode;
 use runwire_model::dialect::Dialect;
+use runwire_model::event::Foreign;
 use runwire_model::framing::Framing;
-use runwire_model::json::Object;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -198,15 +198,8 @@ impl RunWriter {
             }
             return;
         }
-        let text = String::from_utf8_lossy(line);
-        // A line that is not JSON is sent as a string.
-        let frame = match Object::parse(line) {
-            Ok(_) => text.into_owned(),
-            Err(_) => json!(text).to_string(),
-        };
         let dialect = self.program.writer.producer.dialect().unwrap_or(Dialect::Text).name();
-        let foreign = format!(r#"{{"type":"foreign","dialect":"{dialect}","frame":{frame}}}"#);
-        self.own.batch.push(queued(foreign));
+        self.own.batch.push(queued(Foreign::canonical_frame(dialect, None, line)));
     }
 
     /// Writes the program's queued frames; a refused frame becomes a stray line.

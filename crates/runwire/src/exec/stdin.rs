@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use runwire_client::EventStream;
-use runwire_model::Body;
+use runwire_model::{Body, RunFailureCode};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
@@ -31,7 +31,7 @@ pub(super) async fn forward(
             // A suspended or pending run is cancelled without a request.
             Body::RunCancelled(cancelled) => Some(cancelled.reason.clone()),
             // The lease expired: the run takes no more frames.
-            Body::RunFailed(failed) if failed.error.code.as_deref() == Some("producer_lost") => {
+            Body::RunFailed(failed) if RunFailureCode::ProducerLost.is_of(&failed.error) => {
                 Some(Some(failed.error.message.clone()))
             }
             _ => continue,

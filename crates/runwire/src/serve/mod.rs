@@ -169,7 +169,7 @@ fn exposed(configuration: &Configuration, greeting: Greeting) -> Failure {
     match greeting {
         Greeting::Line => Failure::Usage {
             message: format!(
-                "{address}{from} can be reached by others, and there are no tokens yet: whoever reaches it \
+                "{address}{from} can be reached by others, and there are no tokens yet: anyone who reaches it \
                  may read and write everything"
             ),
             hint: "listen on 127.0.0.1, or say --insecure if something else guards the address",

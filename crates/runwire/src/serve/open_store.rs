@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use runwire_log::postgres::{self, PostgresLog};
 use runwire_log::sqlite::{self, SqliteLog};
 use runwire_log::{Log, Migrated};
+use runwire_producer::Backoff;
 
 use super::{exit_on_store_change, exit_on_store_failure};
 use crate::config::{SecretUrl, Settings, StoreUrl, TailSettings};
@@ -14,8 +15,8 @@ use crate::failure::Failure;
 
 /// How long an unreachable store is retried.
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Delay between two attempts.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The delays between attempts.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(2));
 /// Failed attempts per log line.
 const ATTEMPTS_PER_LOG_LINE: u32 = 5;
 
@@ -60,7 +61,7 @@ async fn with_retries<T: Send + 'static>(
     open: impl Fn(&str) -> Result<T, postgres::PgOpenError> + Clone + Send + 'static,
 ) -> Result<T, Failure> {
     let started = Instant::now();
-    let mut attempts = 0;
+    let (mut attempts, mut backoff) = (0, BACKOFF);
     loop {
         let (once, to) = (open.clone(), address.clone());
         match run_blocking(move || once(to.expose())).await? {
@@ -70,7 +71,7 @@ async fn with_retries<T: Send + 'static>(
                     tracing::warn!(store = %address, %error, seconds_left = left, "waiting for the store");
                 }
                 attempts += 1;
-                tokio::time::sleep(RETRY_DELAY).await;
+                tokio::time::sleep(backoff.next_delay()).await;
             }
             result => return Ok(result?),
         }

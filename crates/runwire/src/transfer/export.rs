@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::destination::Destination;
 use super::progress::Progress;
-use super::{Counts, Header, Kind, VERSION};
+use super::{Header, LineKind, TransferCounts, VERSION};
 use crate::Verdict;
 use crate::arguments::ExportArguments;
 use crate::client::interrupt::{Interrupt, SIGNAL_EXIT_BASE};
@@ -56,7 +56,7 @@ async fn export(arguments: &ExportArguments) -> Result<Verdict, Failure> {
     };
     let header = Header { version: VERSION, at: now(), what };
     out.line(json_of(&header)?.as_bytes())?;
-    let mut counts = Counts::default();
+    let mut counts = TransferCounts::default();
     for (at, part) in parts.iter().enumerate() {
         let thread = client.thread(&part.thread);
         let lines = match &part.run {
@@ -84,14 +84,14 @@ async fn export(arguments: &ExportArguments) -> Result<Verdict, Failure> {
 async fn copy(
     mut lines: ThreadExport,
     out: &mut Destination,
-    counts: &mut Counts,
+    counts: &mut TransferCounts,
     progress: &Progress,
 ) -> Result<(), Failure> {
     while let Some(line) = lines.next_line().await? {
-        match Kind::of(&line) {
-            Kind::Thread => counts.threads += 1,
-            Kind::Run => counts.runs += 1,
-            Kind::Record => {
+        match LineKind::of(&line) {
+            LineKind::Thread => counts.threads += 1,
+            LineKind::Run => counts.runs += 1,
+            LineKind::Record => {
                 counts.records += 1;
                 progress.count_record();
             }

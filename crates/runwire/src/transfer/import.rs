@@ -15,7 +15,7 @@ use super::digest::ExpectedRuns;
 use super::progress::Progress;
 use super::reader::{ExportLine, ExportReader, ReadAhead};
 use super::verify::{Difference, verify};
-use super::{Counts, Kind};
+use super::{LineKind, TransferCounts};
 use crate::Verdict;
 use crate::arguments::ImportArguments;
 use crate::client::interrupt::{Interrupt, SIGNAL_EXIT_BASE};
@@ -105,7 +105,7 @@ struct Importer<'p> {
     progress: &'p Progress,
     verify: bool,
     in_flight: JoinSet<Outcome>,
-    done: Counts,
+    done: TransferCounts,
     skipped: u64,
     differences: Vec<Difference>,
 }
@@ -129,11 +129,11 @@ struct ThreadId {
 
 impl<'p> Importer<'p> {
     fn new(client: Client, file: String, progress: &'p Progress, verify: bool) -> Self {
-        let (in_flight, done) = (JoinSet::new(), Counts::default());
+        let (in_flight, done) = (JoinSet::new(), TransferCounts::default());
         Self { client, file, progress, verify, in_flight, done, skipped: 0, differences: Vec::new() }
     }
 
-    async fn import(&mut self, reader: ExportReader) -> Result<Counts, Failure> {
+    async fn import(&mut self, reader: ExportReader) -> Result<TransferCounts, Failure> {
         let mut sending: Option<ThreadUpload> = None;
         let mut read = reader.read_ahead(self.verify);
         loop {
@@ -161,17 +161,17 @@ impl<'p> Importer<'p> {
 
     /// Sends a line of the open thread, or opens the next thread.
     async fn send(&mut self, sending: &mut Option<ThreadUpload>, line: ExportLine) -> Result<(), Failure> {
-        if line.kind == Kind::Thread {
+        if line.kind == LineKind::Thread {
             *sending = Some(self.begin(&line).await?);
         }
         let Some(open) = sending else { return Ok(()) };
-        if line.kind == Kind::Record {
+        if line.kind == LineKind::Record {
             self.progress.count_record();
         }
         if let Some(stored) = &line.stored {
             open.runs.add(&open.thread, stored);
         }
-        let ends = line.kind == Kind::End;
+        let ends = line.kind == LineKind::End;
         let is_taken = open.put(&line, ends).await;
         if let Some(ThreadUpload { expected, runs, pieces, .. }) = sending.take_if(|_| ends || !is_taken) {
             drop(pieces);
@@ -253,7 +253,7 @@ impl<'p> Importer<'p> {
         Failure::BadFile { name: self.file.clone(), line, message: message.to_string() }
     }
 
-    fn summarize(&self, read: Counts) -> Verdict {
+    fn summarize(&self, read: TransferCounts) -> Verdict {
         let known = match self.skipped {
             0 => String::new(),
             skipped => format!("; {skipped} of the records were there already"),

@@ -32,13 +32,13 @@ struct Header {
 /// The last line of a file: the counts of what precedes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "runwire.export.end")]
-struct Counts {
+struct TransferCounts {
     threads: u64,
     runs: u64,
     records: u64,
 }
 
-impl std::fmt::Display for Counts {
+impl std::fmt::Display for TransferCounts {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counted = |count: u64, name: &str| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
         let Self { threads, runs, records } = *self;
@@ -49,7 +49,7 @@ impl std::fmt::Display for Counts {
 
 /// The type of a line, told by its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LineKind {
     Header,
     Thread,
     Run,
@@ -60,7 +60,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl LineKind {
     fn of(line: &[u8]) -> Self {
         let kinds = [
             (&br#"{"type":"record","#[..], Self::Record),

@@ -7,7 +7,7 @@ use runwire_log::transfer::line;
 use runwire_log::{StoredRecord, TransferItem};
 use tokio::sync::mpsc;
 
-use super::{Counts, Header, Kind, VERSION};
+use super::{Header, LineKind, TransferCounts, VERSION};
 use crate::failure::Failure;
 use crate::input::{CHUNK_BYTES, InputSource};
 
@@ -17,7 +17,7 @@ const LINE_BYTES: usize = 32 << 20;
 /// A line, with its number from 1.
 pub(super) struct ExportLine {
     pub(super) number: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
     pub(super) bytes: Bytes,
     /// The decoded record, if requested.
     pub(super) stored: Option<Arc<StoredRecord>>,
@@ -28,7 +28,7 @@ pub(super) enum ReadAhead {
     /// Lines, and the bytes read so far.
     Lines(Vec<ExportLine>, u64),
     /// The file is read completely, or failed.
-    End(Result<Counts, Failure>),
+    End(Result<TransferCounts, Failure>),
 }
 
 /// Bytes of lines in one message.
@@ -50,7 +50,7 @@ pub(super) struct ExportReader {
     in_thread: bool,
     has_header: bool,
     has_trailer: bool,
-    counts: Counts,
+    counts: TransferCounts,
 }
 
 impl ExportReader {
@@ -66,7 +66,7 @@ impl ExportReader {
             in_thread: false,
             has_header: false,
             has_trailer: false,
-            counts: Counts::default(),
+            counts: TransferCounts::default(),
         }
     }
 
@@ -104,7 +104,7 @@ impl ExportReader {
     }
 
     fn decoded(&self, mut line: ExportLine, decode_records: bool) -> Result<ExportLine, Failure> {
-        if decode_records && line.kind == Kind::Record {
+        if decode_records && line.kind == LineKind::Record {
             let read = line::read(&line.bytes).map_err(|bad| self.bad_line(&bad.to_string()))?;
             line.stored = if let TransferItem::Record(stored) = read { Some(stored) } else { None };
         }
@@ -122,7 +122,7 @@ impl ExportReader {
     }
 
     /// Returns the counts of what was read.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> TransferCounts {
         self.counts
     }
 
@@ -148,15 +148,15 @@ impl ExportReader {
             {
                 return Err(self.bad_line("the file ends in the middle of this line: it is cut off"));
             }
-            let kind = Kind::of(&bytes);
+            let kind = LineKind::of(&bytes);
             self.check(kind, &bytes)?;
-            if !matches!(kind, Kind::Header | Kind::Trailer) {
+            if !matches!(kind, LineKind::Header | LineKind::Trailer) {
                 return Ok(Some(ExportLine { number: self.number, kind, bytes, stored: None }));
             }
         }
     }
 
-    fn check(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {
+    fn check(&mut self, kind: LineKind, bytes: &[u8]) -> Result<(), Failure> {
         if !self.has_header {
             return self.check_header(kind, bytes);
         }
@@ -164,40 +164,42 @@ impl ExportReader {
             return Err(self.bad_line("something follows the last line"));
         }
         match kind {
-            Kind::Header => return Err(self.bad_line("a second export begins; import them one by one")),
-            Kind::Other => return Err(self.bad_line("this line is none of an export")),
-            Kind::Thread if self.in_thread => {
+            LineKind::Header => return Err(self.bad_line("a second export begins; import them one by one")),
+            LineKind::Other => return Err(self.bad_line("this line is none of an export")),
+            LineKind::Thread if self.in_thread => {
                 return Err(self.bad_line("the thread before this one has no end"));
             }
-            Kind::Thread => {
+            LineKind::Thread => {
                 self.in_thread = true;
                 self.counts.threads += 1;
             }
-            Kind::Trailer => {
-                let told: Counts =
+            LineKind::Trailer => {
+                let expected: TransferCounts =
                     serde_json::from_slice(bytes).map_err(|error| self.bad_line(&error.to_string()))?;
                 if self.in_thread {
                     return Err(self.bad_line("the last thread has no end"));
                 }
-                if told != self.counts {
-                    let message =
-                        format!("lines are missing: there should be {told}, and there are {}", self.counts);
+                if expected != self.counts {
+                    let message = format!(
+                        "lines are missing: there should be {expected}, and there are {}",
+                        self.counts
+                    );
                     return Err(self.bad_line(&message));
                 }
                 self.has_trailer = true;
             }
             _ if !self.in_thread => return Err(self.bad_line("this line belongs to no thread")),
-            Kind::Run => self.counts.runs += 1,
-            Kind::Record => self.counts.records += 1,
-            Kind::End => self.in_thread = false,
-            Kind::State => {}
+            LineKind::Run => self.counts.runs += 1,
+            LineKind::Record => self.counts.records += 1,
+            LineKind::End => self.in_thread = false,
+            LineKind::State => {}
         }
         Ok(())
     }
 
-    fn check_header(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {
+    fn check_header(&mut self, kind: LineKind, bytes: &[u8]) -> Result<(), Failure> {
         let header = match kind {
-            Kind::Header => serde_json::from_slice::<Header>(bytes).ok(),
+            LineKind::Header => serde_json::from_slice::<Header>(bytes).ok(),
             _ => None,
         };
         let header =

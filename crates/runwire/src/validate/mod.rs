@@ -8,7 +8,7 @@ mod sessions;
 
 use std::collections::HashSet;
 
-use runwire_check::{AFTER_END, Finding, Severity, Side, section_of};
+use runwire_check::{Finding, Rule, Severity, Side, section_of};
 use runwire_model::ErrorCode;
 use runwire_model::convert::{ConvertProblem, Converter, Options};
 use runwire_model::dialect::{DecodeError, Dialect, detect};
@@ -93,7 +93,7 @@ impl Validation {
     }
 
     fn no_frame(&mut self, error: &FramingError) -> Result<(), Failure> {
-        let mut finding = Finding::problem(error.code().as_str(), error.to_string())
+        let mut finding = Finding::problem(Rule::Refused(error.code()), error.to_string())
             .maybe_hint(hint::for_code(error.code()));
         finding.section = self.dialect().map(|dialect| dialect.frames_section().to_owned());
         if !error.can_continue() {
@@ -108,13 +108,13 @@ impl Validation {
         if is_end_mark(frame.data) {
             return self.write_findings(
                 frame.line,
-                &[Finding::note("done_marker", "`[DONE]` is no event of any dialect")],
+                &[Finding::note(Rule::DoneMarker, "`[DONE]` is no event of any dialect")],
             );
         }
         let object = match Object::parse(frame.data) {
             Ok(object) => object,
             Err(fault) => {
-                let mut finding = Finding::problem(fault.code().as_str(), fault.to_string())
+                let mut finding = Finding::problem(Rule::Refused(fault.code()), fault.to_string())
                     .maybe_hint(hint::for_code(fault.code()));
                 finding.section = self.dialect().map(|dialect| dialect.frames_section().to_owned());
                 return self.write_findings(frame.line, &[finding]);
@@ -155,14 +155,15 @@ impl Validation {
 
     fn end(&mut self) -> Result<(), Failure> {
         if let Some(first) = self.waiting.first() {
-            let finding = Finding::problem(ErrorCode::DialectAmbiguous.as_str(), first.ambiguity.clone())
-                .hint("name it with --dialect");
+            let finding =
+                Finding::problem(Rule::Refused(ErrorCode::DialectAmbiguous), first.ambiguity.clone())
+                    .hint("name it with --dialect");
             let line = first.line;
             self.write_findings(line, &[finding])?;
         }
         if self.checker.as_ref().is_some_and(StreamChecker::has_open_run) {
             let message = "the stream ends before the run does; a reader would be told that it failed";
-            self.write_findings(self.last_line, &[Finding::note("stream_ended", message)])?;
+            self.write_findings(self.last_line, &[Finding::note(Rule::StreamEnded, message)])?;
         }
         self.report.flush()
     }
@@ -231,7 +232,7 @@ impl StreamChecker {
 
     /// Returns true if a finding is new; notes about a type of event are reported once.
     fn is_new(&mut self, finding: &Finding) -> bool {
-        !matches!(finding.code, "legacy" | "unknown_type")
+        !matches!(finding.rule, Rule::Legacy | Rule::UnknownType)
             || (self.noted.len() < MAX_NOTES && self.noted.insert(finding.message.clone()))
     }
 }
@@ -246,10 +247,10 @@ fn add_refusal(
     let field = match problem {
         ConvertProblem::Decode(DecodeError::Refused(Refusal::RunClosed(status))) => {
             let again = ending::repeats_the_end(dialect, frame.name, frame.data, *status);
-            let told = findings.iter_mut().find(|finding| finding.code == AFTER_END);
-            match told {
-                Some(told) if again => {
-                    told.severity = Severity::Note;
+            let after_end = findings.iter_mut().find(|finding| finding.rule == Rule::AfterEnd);
+            match after_end {
+                Some(after_end) if again => {
+                    after_end.severity = Severity::Note;
                     return;
                 }
                 Some(_) => return,
@@ -269,7 +270,7 @@ fn add_refusal(
         ConvertProblem::Decode(DecodeError::Field(error)) => error.problem.clone(),
         other => other.to_string(),
     };
-    let finding = Finding::problem(problem.code().as_str(), message);
+    let finding = Finding::problem(Rule::Refused(problem.code()), message);
     findings.push(Finding { field, section: section_of(dialect, frame), ..finding });
 }
 

@@ -51,7 +51,7 @@ fn write_text(
     dialect: Option<Dialect>,
     finding: &Finding,
 ) -> io::Result<()> {
-    let Finding { severity, code, field, section, message, hint, .. } = finding;
+    let Finding { severity, rule, field, section, message, hint, .. } = finding;
     match severity {
         Severity::Problem => write!(out, "{PROBLEM}line {line}:{PROBLEM:#} ")?,
         Severity::Note => write!(out, "{NOTE}note: line {line}:{NOTE:#} ")?,
@@ -63,7 +63,7 @@ fn write_text(
     if let (Some(dialect), Some(section)) = (dialect, section) {
         write!(out, " ({dialect} {section})")?;
     }
-    writeln!(out, " [{code}]")?;
+    writeln!(out, " [{rule}]")?;
     match hint {
         Some(hint) => writeln!(out, "  {HINT}hint:{HINT:#} {hint}"),
         None => Ok(()),
@@ -76,13 +76,13 @@ fn write_json(
     dialect: Option<Dialect>,
     finding: &Finding,
 ) -> io::Result<()> {
-    let Finding { severity, code, field, section, message, hint, .. } = finding;
+    let Finding { severity, rule, field, section, message, hint, .. } = finding;
     let severity = match severity {
         Severity::Problem => "problem",
         Severity::Note => "note",
     };
     let mut object = json!({
-        "line": line, "field": field, "code": code, "section": section, "message": message,
+        "line": line, "field": field, "code": rule.as_str(), "section": section, "message": message,
     });
     if let Some(hint) = hint {
         object["hint"] = json!(hint);

@@ -80,7 +80,7 @@ fn a_body_that_a_killed_server_cut_off_can_be_sent_again_and_is_written_once() {
     let mut server = Server::start();
     let frames = frames(400);
     let url = server.url();
-    let stamp = ["push", "r1", "--dialect", "loom", "--producer", "p", "--patience", "0", "--url", &url];
+    let stamp = ["push", "r1", "--dialect", "loom", "--producer", "p", "--give-up-after", "0", "--url", &url];
     let mut writer = runwire(&stamp).spawn().unwrap();
     let mut pipe = writer.stdin.take().unwrap();
     pipe.write_all(frames[..200].concat().as_bytes()).unwrap();
@@ -125,7 +125,7 @@ fn a_server_whose_store_fails_ends_with_exit_code_70_and_a_restart_has_all_that_
             "p",
             "--seq",
             &seq,
-            "--patience",
+            "--give-up-after",
             "0",
             "--url",
             &url,

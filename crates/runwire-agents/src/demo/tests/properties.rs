@@ -87,9 +87,7 @@ fn schema(dialect: Dialect) -> &'static Validator {
     static SCHEMAS: OnceLock<BTreeMap<&'static str, Validator>> = OnceLock::new();
     let schemas = SCHEMAS.get_or_init(|| {
         let read = |dialect: Dialect| {
-            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors");
-            let text = std::fs::read(format!("{folder}/{dialect}/schema.json")).unwrap();
-            let schema: Value = serde_json::from_slice(&text).unwrap();
+            let schema: Value = serde_json::from_str(dialect.schema()).unwrap();
             (dialect.name(), jsonschema::validator_for(&schema).unwrap())
         };
         Dialect::READABLE.into_iter().map(read).collect()

@@ -176,10 +176,10 @@ impl Plan {
             let text = values.pointer(pointer).and_then(Value::as_str).map(|text| quoted(text, 60));
             text.filter(|text| !text.is_empty())
         };
-        let number = |pointer: &str, least: i64, most: i64, default: i64| {
+        let number = |pointer: &str, min: i64, max: i64, default: i64| {
             // A schema's integer may be written 2.0.
             let number = values.pointer(pointer).and_then(Value::as_f64);
-            number.map_or(default, |number| number.clamp(least as f64, most as f64) as i64)
+            number.map_or(default, |number| number.clamp(min as f64, max as f64) as i64)
         };
         let yes = |pointer: &str, default: bool| {
             values.pointer(pointer).and_then(Value::as_bool).unwrap_or(default)

@@ -10,6 +10,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, Stdout};
 
 use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
 use crate::write::EngineFailure;
+use crate::write::engine::DIALECT;
 
 /// Writes a run to a byte stream, exactly as `runwire convert` would.
 ///
@@ -63,7 +64,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> OutputSink<W> {
     }
 
     fn with(writer: W, dialect: Dialect, format: OutputFormat) -> Self {
-        let options = Options { from: Some(Dialect::StreamingEngine), ..Options::to(dialect) };
+        let options = Options { from: Some(DIALECT), ..Options::to(dialect) };
         Self { writer, converter: Converter::new(options), format, out: Vec::new() }
     }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use http::Method;
 use http::header::HeaderMap;
-use runwire_model::dialect::Dialect;
 use runwire_producer::{Producer, WriteError};
 use serde::Deserialize;
 use tracing::debug;
 
 use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
 use crate::http::Endpoint;
-use crate::resources::{EncodedFrames, ProducerWriter};
+use crate::resources::{EncodedFrames, ProducerWriter, RunStatus};
 use crate::write::EngineFailure;
+use crate::write::engine::DIALECT;
 use crate::{Client, Error};
 
 /// Writes a run to a server.
@@ -34,7 +34,7 @@ pub(crate) struct ServerSink {
 
 #[derive(Deserialize)]
 struct HeartbeatResponse {
-    status: String,
+    status: RunStatus,
     cancel_requested: bool,
 }
 
@@ -54,7 +54,7 @@ impl ServerSink {
     }
 
     fn start(&self, context: &SinkContext) -> ProducerWriter {
-        let mut upload = self.client.run(&self.run).upload().dialect(Dialect::StreamingEngine);
+        let mut upload = self.client.run(&self.run).upload().dialect(DIALECT);
         if let Some(thread) = context.thread() {
             upload = upload.thread(thread);
         }
@@ -109,15 +109,13 @@ impl EngineSink for ServerSink {
         match response {
             Ok(response) => {
                 context.connected();
-                if response.cancel_requested || response.status == "cancelled" {
+                if response.cancel_requested || response.status == RunStatus::Cancelled {
                     context.cancel_requested();
                 }
-                match response.status.as_str() {
-                    "completed" | "failed" | "cancelled" => {
-                        Err(EngineFailure::RunClosed { status: response.status })
-                    }
-                    _ => Ok(()),
+                if response.status.is_closed() {
+                    return Err(EngineFailure::RunClosed { status: response.status });
                 }
+                Ok(())
             }
             // A run that does not exist yet has no lease. Any other error will fail the next write.
             Err(error) => {

@@ -14,14 +14,14 @@ pub(super) fn frames(snapshot: &AttachSnapshot, options: EncoderOptions) -> Fram
     let mut encoder = Encoder::new(Dialect::AgUi, &snapshot.thread_id, &snapshot.run_id, options);
     let mut frames = Frames::default();
     let mut mirror = Mirror::new(window.messages());
-    let mut tokens_told = 0;
+    let mut tokens_until = 0;
     for record in &records {
         window.absorb(record);
         frames.clear();
         encoder.step(record, &window, &mut frames);
         for (_, data) in frames.iter() {
             if mirror.take(data) {
-                tokens_told = record.seq;
+                tokens_until = record.seq;
             }
         }
     }
@@ -37,13 +37,13 @@ pub(super) fn frames(snapshot: &AttachSnapshot, options: EncoderOptions) -> Fram
     }
     // Unless each model call is told in full, the tail's next end of a response sums up the tokens that no end
     // has told yet.
-    let is_told = |record: &Record, event: &Event| {
+    let is_listed = |record: &Record, event: &Event| {
         options.fidelity == Fidelity::Full
-            || record.seq <= tokens_told
+            || record.seq <= tokens_until
             || !matches!(event.body, Body::Usage(_))
     };
     let entries = records.iter().flat_map(|record| record.entries.iter().map(move |entry| (record, entry)));
-    let events = entries.filter(|(record, entry)| is_told(record, &entry.event));
+    let events = entries.filter(|(record, entry)| is_listed(record, &entry.event));
     let events: Vec<&Event> = events.map(|(_, entry)| &entry.event).collect();
     frames.clear();
     let waits = !snapshot.open_interactions.is_empty();

@@ -317,7 +317,7 @@ impl Payload<'_, '_, '_> {
         let result = self.object.take_present("result").map(Json::from_raw);
         let usages = usages(&mut self.object)?;
         let mut outcome = self.object.take_object("outcome")?.unwrap_or_default();
-        let told = crate::dialect::fields_of(&outcome);
+        let whole_outcome = crate::dialect::fields_of(&outcome);
         let kind = owned(outcome.take_opt_str("type").map_err(|error| error.inside("outcome"))?);
         let mut questions = match kind.as_deref() {
             Some("interrupt") => interrupts(&mut outcome)?,
@@ -341,7 +341,7 @@ impl Payload<'_, '_, '_> {
             _ => {
                 let mut extra = self.extra();
                 if kind.is_some() {
-                    extra.set("outcome", told);
+                    extra.set("outcome", whole_outcome);
                 }
                 self.add_with_origin(
                     RunCompleted { reply: None, result, summary: None },

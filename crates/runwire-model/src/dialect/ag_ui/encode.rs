@@ -33,7 +33,7 @@ pub(crate) struct Encoder {
     /// The spans of open thoughts whose ids are not the thoughts' own.
     spans: Vec<(String, String)>,
     /// Ids of such spans since the last `RUN_STARTED`. The client holds them for the run's own.
-    told_spans: Vec<String>,
+    shown_spans: Vec<String>,
     /// Thoughts of subagents in slots, because their ids are among those.
     hidden: Vec<String>,
     /// Tokens since the last `RUN_FINISHED`.
@@ -152,7 +152,7 @@ impl Encoder {
         self.active = true;
         self.shown_subagents.clear();
         self.activities.clear();
-        self.told_spans.clear();
+        self.shown_spans.clear();
         self.plain(out, "RUN_STARTED", |object| {
             object.str("threadId", &context.ids.thread);
             object.str("runId", &context.ids.run);
@@ -327,8 +327,8 @@ impl Encoder {
             Some(call) if begun => context.history.arguments(call.start, &call.id),
             _ => String::new(),
         };
-        let told_name = call.map(|call| call.name.as_str()).filter(|name| !name.is_empty());
-        let renamed = begun && told_name.unwrap_or(UNNAMED_TOOL) != called.name;
+        let shown_name = call.map(|call| call.name.as_str()).filter(|name| !name.is_empty());
+        let renamed = begun && shown_name.unwrap_or(UNNAMED_TOOL) != called.name;
         let replaced = renamed || (!sent.is_empty() && !same_arguments(&sent, called));
         if replaced {
             context.keep_in_residue();
@@ -653,7 +653,7 @@ impl Encode for Encoder {
                 }
             }
             Body::ThinkingStarted(started)
-                if event.subagent_run_id.is_some() && self.told_spans.contains(&started.message_id) =>
+                if event.subagent_run_id.is_some() && self.shown_spans.contains(&started.message_id) =>
             {
                 remember(&mut self.hidden, started.message_id.clone());
                 self.slot(context, out);
@@ -667,11 +667,11 @@ impl Encode for Encoder {
                 remember(&mut self.messages, (started.message_id.clone(), event.subagent_run_id.clone()));
                 let span = event.extra.get(SPAN).filter(|_| context.same_dialect).and_then(Json::as_string);
                 let is_open = |id: &str| self.spans.iter().any(|(_, span)| span == id);
-                let is_told = |id: &str| self.messages.iter().any(|(told, _)| told == id);
+                let is_shown = |id: &str| self.messages.iter().any(|(shown, _)| shown == id);
                 let is_held = |id: &str| {
-                    event.subagent_run_id.is_some() && self.told_spans.iter().any(|told| told == id)
+                    event.subagent_run_id.is_some() && self.shown_spans.iter().any(|shown| shown == id)
                 };
-                let span = span.filter(|span| !is_open(span) && !is_told(span) && !is_held(span));
+                let span = span.filter(|span| !is_open(span) && !is_shown(span) && !is_held(span));
                 // An earlier thought's span may have the id of this thought.
                 let span = match span {
                     None if is_open(&started.message_id) => {
@@ -681,7 +681,7 @@ impl Encode for Encoder {
                 };
                 if let Some(span) = &span {
                     self.spans.push((started.message_id.clone(), span.clone().into_owned()));
-                    remember(&mut self.told_spans, span.clone().into_owned());
+                    remember(&mut self.shown_spans, span.clone().into_owned());
                 }
                 let id = span.as_deref().unwrap_or(&started.message_id);
                 self.frame(context, out, "REASONING_START", |object| object.str("messageId", id));
@@ -730,7 +730,7 @@ impl Encode for Encoder {
                 let status = Some(finished.status).filter(|status| *status != ToolStatus::Success);
                 let minted = format!("{}:result", finished.call_id);
                 let fits =
-                    |id: &&str| context.same_dialect && self.messages.iter().all(|(told, _)| told != id);
+                    |id: &&str| context.same_dialect && self.messages.iter().all(|(shown, _)| shown != id);
                 let id = finished.message_id.as_deref().filter(fits).unwrap_or(&minted);
                 self.frame_with(context, out, "TOOL_CALL_RESULT", status, |object| {
                     object.str("messageId", id);
@@ -887,7 +887,7 @@ impl Encoder {
     /// Returns the message that a call belongs to, unless it is another subagent's.
     fn parent<'m>(&self, context: &EncodeContext<'_>, message_id: Option<&'m str>) -> Option<&'m str> {
         let subagent = &context.event().subagent_run_id;
-        let owner = self.messages.iter().rfind(|(told, _)| Some(told.as_str()) == message_id);
+        let owner = self.messages.iter().rfind(|(shown, _)| Some(shown.as_str()) == message_id);
         let fits = subagent.is_none() || owner.is_none_or(|(_, owner)| owner == subagent);
         if !fits {
             context.keep_in_residue();

@@ -68,9 +68,9 @@ mod tests {
     }
 
     /// Returns what each record becomes: the types of its frames, an interrupt as its list of questions.
-    fn told(records: Vec<Vec<Body>>) -> Vec<Vec<String>> {
+    fn frame_types(records: Vec<Vec<Body>>) -> Vec<Vec<String>> {
         let mut encoder = Encoder::new(Dialect::AgUi, "t", "r", Fidelity::Native);
-        let mut told = Vec::new();
+        let mut frame_types = Vec::new();
         for (seq, bodies) in (1..).zip(records) {
             let entry = |body| Entry { event: Event::new(body), origin: EventOrigin::Producer };
             let entries = bodies.into_iter().map(entry).collect();
@@ -84,9 +84,9 @@ mod tests {
                     None => frame["name"].as_str().or(frame["type"].as_str()).unwrap().to_owned(),
                 }
             });
-            told.push(frames.collect());
+            frame_types.push(frames.collect());
         }
-        told
+        frame_types
     }
 
     const ASKED: &str = "runwire.interaction.requested";
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_record_has_one_list_of_all_that_is_open_when_it_ends() {
         let (suspended, resumed) = (RunSuspended::default(), RunResumed::default());
-        let told = told(vec![
+        let frame_types = frame_types(vec![
             vec![RunStarted::default().into()],
             vec![asked("a"), suspended.into(), asked("b"), asked("c")],
             vec![asked("d")],
@@ -111,13 +111,13 @@ mod tests {
             &["RUN_STARTED", SETTLED, SETTLED],
             &["RUN_FINISHED"],
         ];
-        assert_eq!(told, expected);
+        assert_eq!(frame_types, expected);
     }
 
     #[test]
     fn what_is_settled_when_its_record_ends_is_asked_of_nobody() {
         let (suspended, resumed) = (RunSuspended::default(), RunResumed::default());
-        let told = told(vec![
+        let frame_types = frame_types(vec![
             vec![RunStarted::default().into()],
             vec![asked("a"), suspended.clone().into(), settled("a"), resumed.into()],
             vec![asked("b"), suspended.clone().into(), asked("c"), settled("b")],
@@ -129,6 +129,6 @@ mod tests {
             &[ASKED, SETTLED, "c"],
             &["RUN_STARTED", ASKED, SETTLED, SETTLED, "RUN_FINISHED"],
         ];
-        assert_eq!(told, expected);
+        assert_eq!(frame_types, expected);
     }
 }

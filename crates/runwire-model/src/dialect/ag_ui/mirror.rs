@@ -54,7 +54,7 @@ struct Call {
 
 #[derive(Debug)]
 struct Open {
-    kind: Kind,
+    kind: PartKind,
     /// Its id, or the name of a step.
     id: String,
     /// Whose step it is: two may have one name.
@@ -64,7 +64,7 @@ struct Open {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PartKind {
     Step,
     Subagent,
     Text,
@@ -105,18 +105,18 @@ impl Mirror {
                 self.end = Some(Json::from_valid(text));
                 return frame.has("usage");
             }
-            "STEP_STARTED" => self.begin(Kind::Step, &frame, text),
-            "STEP_FINISHED" => self.finish(Kind::Step, &frame),
-            "SUBAGENT_STARTED" => self.begin(Kind::Subagent, &frame, text),
-            "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => self.finish(Kind::Subagent, &frame),
+            "STEP_STARTED" => self.begin(PartKind::Step, &frame, text),
+            "STEP_FINISHED" => self.finish(PartKind::Step, &frame),
+            "SUBAGENT_STARTED" => self.begin(PartKind::Subagent, &frame, text),
+            "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => self.finish(PartKind::Subagent, &frame),
             "TEXT_MESSAGE_START" => {
-                self.begin(Kind::Text, &frame, text);
+                self.begin(PartKind::Text, &frame, text);
                 let role = frame.get_str("role").map_or_else(|| "assistant".to_owned(), Into::into);
                 self.start_message(id, role, &frame);
             }
-            "REASONING_START" => self.begin(Kind::Span, &frame, text),
+            "REASONING_START" => self.begin(PartKind::Span, &frame, text),
             "REASONING_MESSAGE_START" => {
-                self.begin(Kind::Thought, &frame, text);
+                self.begin(PartKind::Thought, &frame, text);
                 self.start_message(id, "reasoning".to_owned(), &frame);
             }
             "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" => {
@@ -125,16 +125,16 @@ impl Mirror {
                     merge_metadata(&mut message.more, &frame);
                 }
             }
-            "TEXT_MESSAGE_END" => self.end_message(Kind::Text, &id, &frame),
-            "REASONING_MESSAGE_END" => self.end_message(Kind::Thought, &id, &frame),
-            "REASONING_END" => self.finish(Kind::Span, &frame),
+            "TEXT_MESSAGE_END" => self.end_message(PartKind::Text, &id, &frame),
+            "REASONING_MESSAGE_END" => self.end_message(PartKind::Thought, &id, &frame),
+            "REASONING_END" => self.finish(PartKind::Span, &frame),
             "TOOL_CALL_START" => {
-                self.begin(Kind::Call, &frame, text);
+                self.begin(PartKind::Call, &frame, text);
                 self.start_call(&frame);
             }
             "TOOL_CALL_ARGS" | "TOOL_CALL_END" => {
                 if kind == "TOOL_CALL_END" {
-                    self.finish(Kind::Call, &frame);
+                    self.finish(PartKind::Call, &frame);
                 }
                 if let Some(call) = self.call(&frame.get_str("toolCallId").unwrap_or_default()) {
                     call.arguments.push_str(&frame.get_str("delta").unwrap_or_default());
@@ -183,7 +183,7 @@ impl Mirror {
         }
         for open in &self.open {
             retell(out, &open.start);
-            let call = self.calls().find(|call| open.kind == Kind::Call && call.id == open.id);
+            let call = self.calls().find(|call| open.kind == PartKind::Call && call.id == open.id);
             if let Some(call) = call.filter(|call| !call.arguments.is_empty()) {
                 write_plain(out, "TOOL_CALL_ARGS", |object| {
                     object.str("toolCallId", &call.id);
@@ -197,7 +197,7 @@ impl Mirror {
     fn write_messages(&self, out: &mut Frames, events: &[&Event]) {
         // A half-received call is told by its own frames.
         let is_whole = |call: &&Call| {
-            !self.active || !self.open.iter().any(|open| open.kind == Kind::Call && open.id == call.id)
+            !self.active || !self.open.iter().any(|open| open.kind == PartKind::Call && open.id == call.id)
         };
         let is_there = |message: &&Message| {
             message.calls.is_empty()
@@ -220,15 +220,15 @@ impl Mirror {
         out.end(None);
     }
 
-    fn begin(&mut self, kind: Kind, frame: &Object<'_>, text: &str) {
+    fn begin(&mut self, kind: PartKind, frame: &Object<'_>, text: &str) {
         let (id, subagent) = identity(kind, frame);
         self.open.push(Open { kind, id, subagent, start: Json::from_valid(text) });
     }
 
-    fn finish(&mut self, kind: Kind, frame: &Object<'_>) {
+    fn finish(&mut self, kind: PartKind, frame: &Object<'_>) {
         let (id, subagent) = identity(kind, frame);
         let is_meant = |open: &Open| {
-            open.kind == kind && open.id == id && (kind != Kind::Step || open.subagent == subagent)
+            open.kind == kind && open.id == id && (kind != PartKind::Step || open.subagent == subagent)
         };
         self.open.retain(|open| !is_meant(open));
     }
@@ -247,7 +247,7 @@ impl Mirror {
         }
     }
 
-    fn end_message(&mut self, kind: Kind, id: &str, frame: &Object<'_>) {
+    fn end_message(&mut self, kind: PartKind, id: &str, frame: &Object<'_>) {
         self.finish(kind, frame);
         if let Some(message) = self.message(id) {
             merge_metadata(&mut message.more, frame);
@@ -468,12 +468,12 @@ impl Extra {
 }
 
 /// Returns what begins or ends: its id or name, and the subagent it is in.
-fn identity(kind: Kind, frame: &Object<'_>) -> (String, Option<String>) {
+fn identity(kind: PartKind, frame: &Object<'_>) -> (String, Option<String>) {
     let key = match kind {
-        Kind::Step => "stepName",
-        Kind::Subagent => "subagentRunId",
-        Kind::Call => "toolCallId",
-        Kind::Text | Kind::Span | Kind::Thought => "messageId",
+        PartKind::Step => "stepName",
+        PartKind::Subagent => "subagentRunId",
+        PartKind::Call => "toolCallId",
+        PartKind::Text | PartKind::Span | PartKind::Thought => "messageId",
     };
     let text = |key| frame.get_str(key).map(String::from);
     (text(key).unwrap_or_default(), text("subagentRunId"))
@@ -494,10 +494,10 @@ fn messages_of(raw: Option<&RawValue>) -> Vec<Message> {
 
 /// Adds a frame's metadata to what it builds, key by key; a residue is for readers that decode.
 fn merge_metadata(more: &mut Extra, frame: &Object<'_>) {
-    let Some(told) = frame.get("metadata").and_then(Object::of) else { return };
+    let Some(added) = frame.get("metadata").and_then(Object::of) else { return };
     let mut merged = Extra::default();
     let before = more.get("metadata").cloned();
-    for object in before.as_ref().and_then(Object::of_json).iter().chain([&told]) {
+    for object in before.as_ref().and_then(Object::of_json).iter().chain([&added]) {
         for (name, raw) in object.fields().filter(|(name, _)| *name != "runwire") {
             merged.set(name, Json::from_raw(raw));
         }

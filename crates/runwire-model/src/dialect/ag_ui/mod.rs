@@ -6,12 +6,14 @@ mod document;
 mod encode;
 mod interrupts;
 mod mirror;
+pub(super) mod start;
 
 use decode::{decode, last_user_message};
 pub(super) use decode::{gathered, open, payload};
 pub(super) use encode::Encoder;
 
-use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Refinement, Rule, Spec, StartRequest};
+use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Refinement, Rule, Spec};
+use crate::dialect::start::StartRequest;
 use crate::dialect::{Dialect, social_app};
 use crate::json::Object;
 
@@ -34,17 +36,22 @@ pub(super) const SPEC: Spec = Spec {
         ending,
         refinement: Some(Refinement { dialect: Dialect::SocialApp, shows: social_app::shows }),
         resumes_as_new_run: true,
-        start: StartRequest::RunAgentInput,
+        start: StartRequest::Conversation(start::run_agent_input),
     }),
     ids: NamedIds::None,
     thread_field: "threadId",
-    schema: include_str!("../../../../../vectors/ag-ui/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "BaseEvent",
     document: document::DOCUMENT,
     offers_attach: true,
     has_unnamed_pieces: false,
     has_extensions: true,
-    quirks: Quirks { ends_response: Some(ends_response), write_attach: Some(attach::frames), ..Quirks::NONE },
+    quirks: Quirks {
+        ends_response: Some(ends_response),
+        write_attach: Some(attach::frames),
+        stored_input: Some(start::STORED_INPUT),
+        ..Quirks::NONE
+    },
 };
 
 /// Recognises a type in UPPER_SNAKE_CASE.

@@ -258,7 +258,7 @@ impl Encode for Encoder {
                 let response = completed.reply.clone().unwrap_or_else(|| context.history.run_text());
                 let summary = match (&completed.summary, context.same_dialect) {
                     (Some(summary), true) => summary.clone(),
-                    (told, _) => shown.summary(told.as_ref(), context.record.at),
+                    (own, _) => shown.summary(own.as_ref(), context.record.at),
                 };
                 self.frame(context, out, "run_completed", |data| {
                     data.str("response", &response);

@@ -9,7 +9,8 @@ pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{AgentStart, Ending, NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
 pub(super) const SPEC: Spec = Spec {
@@ -25,7 +26,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "metadata.thread_id",
-    schema: include_str!("../../../../../vectors/agio/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "统一事件模型",
     document: document::DOCUMENT,
     offers_attach: false,

@@ -78,12 +78,12 @@ pub(crate) fn decode(
 
 /// Takes an error's finality from the SSE name and meta, if they have it.
 fn take_terminal(name: Option<&str>, meta: Option<&mut Object<'_>>) -> Option<bool> {
-    let told = meta.and_then(|meta| meta.take("terminal")).and_then(|raw| match raw.get() {
+    let named = meta.and_then(|meta| meta.take("terminal")).and_then(|raw| match raw.get() {
         "true" => Some(true),
         "false" => Some(false),
         _ => None,
     });
-    if name == Some("error") { Some(true) } else { told }
+    if name == Some("error") { Some(true) } else { named }
 }
 
 /// Payload of a frame.
@@ -390,7 +390,7 @@ fn whole_text(
         if content.is_some() {
             builder.add(TextFinished { message_id, content, ..Default::default() }, extra)?;
         }
-    } else if !builder.is_told(content) {
+    } else if !builder.is_known(content) {
         builder.text(Some(id), Cow::Borrowed(content), None, extra)?;
     }
     Ok(builder.end_texts(false)?)

@@ -308,14 +308,17 @@ impl Encoder {
     fn node_status(&mut self, context: &EncodeContext<'_>, out: &mut Frames, name: &str, state: &str) {
         let reason = context.event().extra.get(REASON).and_then(Json::as_string).map(Cow::into_owned);
         let says = Waiting { node: name.to_owned(), reason, is_added: false };
-        let told = match state {
-            "suspend" => self.waiting.iter_mut().find(|told| told.is_added && told.node == name),
-            "resume" => self.resumed.as_mut().filter(|told| told.node == name),
+        let shown_before = match state {
+            "suspend" => self
+                .waiting
+                .iter_mut()
+                .find(|shown_before| shown_before.is_added && shown_before.node == name),
+            "resume" => self.resumed.as_mut().filter(|shown_before| shown_before.node == name),
             _ => None,
         };
-        if let Some(told) = told {
-            if says.reason.is_some() && says.reason() != told.reason() {
-                told.reason = says.reason;
+        if let Some(shown_before) = shown_before {
+            if says.reason.is_some() && says.reason() != shown_before.reason() {
+                shown_before.reason = says.reason;
                 self.slot(context, out);
             }
             return;
@@ -404,9 +407,9 @@ impl Encoder {
     }
 }
 
-fn figures(context: &EncodeContext<'_>, meta: &mut ObjectWriter<'_>, told: Option<&Summary>) {
-    let all = context.shown.summary_with_usage(told, context.record.at);
-    let shown = if context.same_dialect { told.cloned().unwrap_or_default() } else { all };
+fn figures(context: &EncodeContext<'_>, meta: &mut ObjectWriter<'_>, own: Option<&Summary>) {
+    let all = context.shown.summary_with_usage(own, context.record.at);
+    let shown = if context.same_dialect { own.cloned().unwrap_or_default() } else { all };
     meta.opt_u64("prompt_tokens", shown.prompt_tokens);
     meta.opt_u64("completion_tokens", shown.completion_tokens);
     let has_total = context.same_dialect || shown.prompt_tokens.is_none() || sums_up(&shown);
@@ -495,14 +498,14 @@ impl Encode for Encoder {
             }
             Body::TextFinished(finished) => {
                 let text = shown.text(&finished.message_id);
-                let told_aside = text.is_some_and(|text| text.needs_id && text.was_shown);
+                let was_aside = text.is_some_and(|text| text.needs_id && text.was_shown);
                 let in_slot = text.is_some_and(ShownText::is_not_assistant);
                 match context.replacement(finished).filter(|_| !in_slot) {
                     Some(content) => {
                         context.keep_replacement(finished, content);
                         self.piece(context, out, "message", &finished.message_id, content);
                     }
-                    None if told_aside || finished.says_more() => self.slot(context, out),
+                    None if was_aside || finished.says_more() => self.slot(context, out),
                     None => {}
                 }
             }
@@ -515,10 +518,10 @@ impl Encode for Encoder {
                 self.piece(context, out, "thinking", &delta.message_id, &delta.content)
             }
             Body::ThinkingFinished(finished) => {
-                let told_aside = shown
+                let was_aside = shown
                     .thought(&finished.message_id)
                     .is_some_and(|thought| thought.needs_id && thought.was_shown);
-                if told_aside || finished.content.is_some() {
+                if was_aside || finished.content.is_some() {
                     self.slot(context, out);
                 }
             }
@@ -637,16 +640,16 @@ impl Encode for Encoder {
                 if foreign.dialect == "easyflow-chat" && foreign.frame.is_object() && !context.full =>
             {
                 let mut object = ObjectWriter::begin(out.begin());
-                let mut told = false;
+                let mut names_thread = false;
                 for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {
                     if matches!(name, "conversation_id" | "conversationId") {
-                        told = true;
+                        names_thread = true;
                         object.str("conversation_id", &context.ids.thread);
                     } else {
                         object.raw(name, raw.get());
                     }
                 }
-                if !told {
+                if !names_thread {
                     object.str("conversation_id", &context.ids.thread);
                 }
                 object.end();

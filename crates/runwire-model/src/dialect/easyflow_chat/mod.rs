@@ -9,7 +9,8 @@ pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{AgentStart, Ending, NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
 /// Suffix of the id of a message's thinking, which is a message of its own here.
@@ -46,7 +47,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Session,
     thread_field: "conversation_id",
-    schema: include_str!("../../../../../vectors/easyflow-chat/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§2",
     document: document::DOCUMENT,
     offers_attach: true,

@@ -1,4 +1,4 @@
-//! The rules of `specs/loom.md` §2–§6, for both forms of Loom's output.
+//! The rules of `specs/loom.md` §2–§6, for both forms of Loom's output; what only `loom-export` has is in its folder.
 
 use crate::dialect::document::PartPhase::{self, Begins, Ends};
 use crate::dialect::document::{
@@ -6,7 +6,7 @@ use crate::dialect::document::{
     SecondStart,
 };
 
-pub(super) const TYPED: DocumentRules = DocumentRules {
+pub(super) const DOCUMENT: DocumentRules = DocumentRules {
     kind: |fields, _| match fields.text("/type") {
         None if !fields.has("/type") && fields.has("/reply") => "reply".into(),
         kind => kind.unwrap_or_default(),
@@ -22,31 +22,10 @@ pub(super) const TYPED: DocumentRules = DocumentRules {
     })
 };
 
-pub(super) const EXPORT: DocumentRules = DocumentRules {
-    kind: |fields, _| fields.first_key().unwrap_or_default().into(),
-    kind_hint: KindHint::Unknown,
-    kind_pointer: "",
-    ..DocumentRules::with_order(OrderRules {
-        // What RunStart cannot say goes before it, in an extension slot.
-        word: |frame| match frame.fields.text("/Custom/runwire/type").as_deref() {
-            Some("run.started") if frame.kind == "Custom" => "RunStart",
-            _ => frame.kind,
-        },
-        counters: COUNTERS,
-        ..OrderRules::new(
-            life(&["RunStart"], &["RunStart", "TaskStart"], &[("Reply", "reply")]),
-            &[
-                node("TaskStart", Begins, &["/TaskStart/node_id"]),
-                node("TaskEnd", Ends, &["/TaskEnd/node_id"]),
-            ],
-        )
-    })
-};
-
-const COUNTERS: &[CounterRule] =
+pub(in crate::dialect) const COUNTERS: &[CounterRule] =
     &[CounterRule { pointer: "/event_id", section: "§2", growth: Growth::IncreasesEachFrame, within: None }];
 
-const fn life(
+pub(in crate::dialect) const fn life(
     starts: &'static [&'static str],
     restarts: &'static [&'static str],
     ends: &'static [(&'static str, &'static str)],
@@ -60,7 +39,11 @@ const fn life(
 }
 
 /// A node may run inside itself.
-const fn node(word: &'static str, phase: PartPhase, id: &'static [&'static str]) -> PartRule {
+pub(in crate::dialect) const fn node(
+    word: &'static str,
+    phase: PartPhase,
+    id: &'static [&'static str],
+) -> PartRule {
     PartRule {
         again: SecondBegin::Nested(|_| usize::MAX),
         ..PartRule::new(word, phase, RunPart::Step, "node", id, "§4.2")

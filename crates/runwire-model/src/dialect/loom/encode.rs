@@ -277,11 +277,11 @@ pub(crate) fn tell(form: &mut impl Form, context: &EncodeContext<'_>, out: &mut 
             });
         }
         Body::ThinkingFinished(finished) => {
-            let told = context
+            let was_aside = context
                 .shown
                 .thought(&finished.message_id)
                 .is_some_and(|thought| thought.needs_id && thought.was_shown);
-            if told || finished.content.is_some() {
+            if was_aside || finished.content.is_some() {
                 form.slot(context, out);
             }
         }
@@ -469,8 +469,8 @@ fn summed_usage(
     }
 }
 
-fn call_name<'t>(context: &'t EncodeContext<'_>, call_id: &str, told: Option<&'t str>) -> &'t str {
-    told.or_else(|| context.shown.call(call_id).map(|call| call.name.as_str())).unwrap_or("unknown")
+fn call_name<'t>(context: &'t EncodeContext<'_>, call_id: &str, own: Option<&'t str>) -> &'t str {
+    own.or_else(|| context.shown.call(call_id).map(|call| call.name.as_str())).unwrap_or("unknown")
 }
 
 /// Writes an approval natively if it is about a call, else into the slot.

@@ -1,16 +1,16 @@
 //! `loom`: Loom's streaming output, type and payload (`docs/dialects/loom.md`).
 
-mod decode;
-mod document;
-mod encode;
-pub(super) mod export;
+pub(super) mod decode;
+pub(super) mod document;
+pub(super) mod encode;
 
 use decode::{decode, open};
 pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{AgentStart, Ending, NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
 /// Node that Loom's web client shows for events outside any node.
@@ -33,9 +33,9 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::RunAtStart,
     thread_field: "session_id",
-    schema: include_str!("../../../../../vectors/loom/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§3",
-    document: document::TYPED,
+    document: document::DOCUMENT,
     offers_attach: false,
     has_unnamed_pieces: true,
     has_extensions: true,

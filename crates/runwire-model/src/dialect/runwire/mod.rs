@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::dialect::decode::{DecodeError, DecoderState, Envelope, OpenedFrame};
 use crate::dialect::encode::{Encode, EncodeContext, Ids};
-use crate::dialect::registry::{AgentStart, Ending, NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::{AgentStart, StartRequest};
 use crate::dialect::{Frames, RecordBuilder};
 use crate::event::{Body, Event, Extra, RunCompleted};
 use crate::json::{FieldError, Object, ObjectWriter};
@@ -29,7 +30,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "thread_id",
-    schema: include_str!("../../../../../vectors/runwire/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§4",
     document: document::DOCUMENT,
     offers_attach: true,

@@ -305,7 +305,7 @@ impl Encoder {
         if begun.is_none() {
             self.call(context, out, "TOOL_CALL_START", &called.call_id, &called.name, None);
         }
-        if begun.is_none_or(|(_, told)| !told) {
+        if begun.is_none_or(|(_, has_arguments)| !has_arguments) {
             self.call(context, out, "TOOL_CALL_ARGS", &called.call_id, &called.name, Some(&called.arguments));
         }
         self.call(context, out, "TOOL_CALL_END", &called.call_id, &called.name, None);

@@ -12,7 +12,8 @@ use decode::decode;
 pub(super) use encode::Encoder;
 
 use crate::dialect::ag_ui;
-use crate::dialect::registry::{NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::StartRequest;
 use crate::json::Object;
 
 /// The stage of the document that answers; steps of other systems belong to it.
@@ -31,11 +32,11 @@ pub(super) const SPEC: Spec = Spec {
         ending: ag_ui::ending,
         refinement: None,
         resumes_as_new_run: true,
-        start: StartRequest::RunAgentInput,
+        start: StartRequest::Conversation(ag_ui::start::run_agent_input),
     }),
     ids: NamedIds::Run,
     thread_field: "threadId",
-    schema: include_str!("../../../../../vectors/social-app/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§2",
     document: document::DOCUMENT,
     offers_attach: false,

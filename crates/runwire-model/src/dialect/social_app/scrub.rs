@@ -83,9 +83,9 @@ pub(super) fn scrubbed(event: &Event) -> Option<Event> {
 
 /// Reduces a summary to the counts that a person sees.
 fn scrub_summary(summary: &mut Option<Summary>) {
-    let Some(told) = summary.take() else { return };
+    let Some(full) = summary.take() else { return };
     let mut kept =
-        Summary { steps: told.steps, tool_calls: told.tool_calls, extra: told.extra, ..Summary::default() };
+        Summary { steps: full.steps, tool_calls: full.tool_calls, extra: full.extra, ..Summary::default() };
     scrub_extra(&mut kept.extra);
     *summary = Some(kept).filter(|kept| *kept != Summary::default());
 }

@@ -14,13 +14,13 @@ use crate::record::{Entry, EventOrigin};
 pub(crate) struct Encoder {
     sequence: u64,
     /// What the run's end needs of the answer, once a native `content` was written.
-    answer: Option<Answer>,
+    answer: Option<ShownAnswer>,
     /// Whether `is_complete: true` was written, which happens once a run.
     complete: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Answer {
+struct ShownAnswer {
     /// Format of its last piece.
     format: Option<String>,
 }
@@ -227,10 +227,10 @@ impl Encode for Encoder {
                 });
             }
             Body::ThinkingFinished(finished) => {
-                let told = shown
+                let was_aside = shown
                     .thought(&finished.message_id)
                     .is_some_and(|thought| thought.needs_id && thought.was_shown);
-                if told || finished.content.is_some() {
+                if was_aside || finished.content.is_some() {
                     self.slot(context, out);
                 }
             }
@@ -250,7 +250,7 @@ impl Encode for Encoder {
                 let complete = is_whole_frame && context.same_dialect && !context.full && !self.complete;
                 // The end of a text beside another one is a slot.
                 self.complete |= complete && shown.needs_id(&delta.message_id);
-                self.answer = Some(Answer { format: format.map(str::to_owned) });
+                self.answer = Some(ShownAnswer { format: format.map(str::to_owned) });
                 self.content(context, out, &delta.content, format, complete);
             }
             Body::TextFinished(finished) => {

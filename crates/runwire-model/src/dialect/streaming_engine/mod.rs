@@ -10,7 +10,8 @@ pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{AgentStart, Ending, NamedIds, Quirks, Read, Rule, Spec, StartRequest};
+use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
 const STAGES: &[&str] = &["reasoning", "planning", "analyzing"];
@@ -37,7 +38,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ids: NamedIds::Run,
     thread_field: "data.session_id",
-    schema: include_str!("../../../../../vectors/streaming-engine/schema.json"),
+    schema: include_str!("schema.json"),
     frames_section: "§1.2",
     document: document::DOCUMENT,
     offers_attach: true,

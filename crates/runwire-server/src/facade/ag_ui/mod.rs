@@ -25,7 +25,6 @@ use crate::problem::Problem;
 use crate::read::{last_event_id, respond, rewritten_stream};
 use crate::{AppState, limits};
 use input::RunInput;
-use runwire_agents::ag_ui_messages::abridge_input;
 
 /// Attaches to a thread as an AG-UI client does.
 #[utoipa::path(
@@ -139,7 +138,7 @@ async fn begin(
         agent: Some(agent),
         message: input.message,
         message_id,
-        input: Some(abridge_input(input.whole, &messages, limits::INPUT_BYTES)),
+        input: Some(Dialect::AgUi.abridge_input(input.whole, &messages, limits::INPUT_BYTES)),
         ..NewRun::default()
     };
     let (key, created) = start_run::start(state, run).await?;

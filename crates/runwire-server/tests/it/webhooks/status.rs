@@ -35,7 +35,7 @@ async fn an_operator_sees_what_was_not_delivered_and_why() {
         "status": "active",
         "waiting": 0,
         "retrying": 0,
-        "told": 0,
+        "delivered": 0,
         "failed_attempts": 0,
         "given_up": 0,
         "last_success_at": null,
@@ -43,7 +43,7 @@ async fn an_operator_sees_what_was_not_delivered_and_why() {
     });
     assert_eq!(fresh, expected);
     served.post("/v1/runs/r/events?end=true", STARTED).await.written(1, 0);
-    let stood = until_stands(&served, 0, |webhook| webhook["told"] == 1).await;
+    let stood = until_stands(&served, 0, |webhook| webhook["delivered"] == 1).await;
     assert_eq!((&stood["failed_attempts"], &stood["given_up"]), (&1.into(), &0.into()));
     assert_eq!(stood["last_failure"]["reason"], "it answered 503 Service Unavailable");
     assert!(stood["last_success_at"].as_str() >= stood["last_failure"]["at"].as_str(), "{stood}");
@@ -60,7 +60,7 @@ async fn what_waits_for_a_webhook_is_counted() {
         served.post(&format!("/v1/runs/{run}/events?end=true"), STARTED).await.written(1, 0);
     }
     let stood = until_stands(&served, 0, |webhook| webhook["retrying"] == 2).await;
-    assert_eq!((&stood["waiting"], &stood["told"]), (&2.into(), &0.into()));
+    assert_eq!((&stood["waiting"], &stood["delivered"]), (&2.into(), &0.into()));
     let metrics = served.get("/metrics").await.text;
     assert!(metrics.contains("runwire_webhook_messages_waiting{webhook=\"w\"} 2\n"), "{metrics}");
     assert!(metrics.contains("runwire_webhook_attempts_failed_total{webhook=\"w\"} 2\n"), "{metrics}");
@@ -74,11 +74,11 @@ async fn a_webhook_that_answers_gone_gets_nothing_more_until_the_server_restarts
     let served = Served::with(|config| config.webhooks = vec![first, second]).await;
     served.post("/v1/runs/a/events?end=true", STARTED).await.written(1, 0);
     let stood = until_stands(&served, 0, |webhook| webhook["status"] == "gone").await;
-    assert_eq!((&stood["given_up"], &stood["told"]), (&1.into(), &0.into()));
+    assert_eq!((&stood["given_up"], &stood["delivered"]), (&1.into(), &0.into()));
     until_log(&served, <[_]>::is_empty).await;
     // The other one goes on; that it was told of `b` shows that `b` is noted for nobody else.
     served.post("/v1/runs/b/events?end=true", STARTED).await.written(1, 0);
-    until_stands(&served, 1, |webhook| webhook["told"] == 2).await;
+    until_stands(&served, 1, |webhook| webhook["delivered"] == 2).await;
     assert!(served.log.outbox("w", 9).await.unwrap().is_empty());
     assert_eq!(gone.got().len(), 1);
     let back = Target::start(|_| status(200)).await;

@@ -30,7 +30,7 @@ pub(super) struct FormField {
 
 /// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Text,
     Integer,
     Number,
@@ -175,7 +175,8 @@ impl FormField {
 
     /// Returns the choices: values and titles.
     pub(super) fn choices(&self) -> Vec<(Value, String)> {
-        let schema = if self.kind() == Kind::List { self.schema.get("items") } else { Some(&self.schema) };
+        let schema =
+            if self.kind() == FieldKind::List { self.schema.get("items") } else { Some(&self.schema) };
         let Some(schema) = schema else { return Vec::new() };
         if let Some(Value::Array(listed)) = schema.get("enum") {
             return listed.iter().map(|choice| (choice.clone(), shown_value(choice))).collect();
@@ -195,12 +196,12 @@ impl FormField {
     /// Returns a description of the expected value.
     pub(super) fn expects(&self) -> String {
         let kind = match self.kind() {
-            Kind::Text => "text",
-            Kind::Integer => "whole number",
-            Kind::Number => "number",
-            Kind::Boolean => "yes or no",
-            Kind::List => "list, with commas between",
-            Kind::Json => "JSON",
+            FieldKind::Text => "text",
+            FieldKind::Integer => "whole number",
+            FieldKind::Number => "number",
+            FieldKind::Boolean => "yes or no",
+            FieldKind::List => "list, with commas between",
+            FieldKind::Json => "JSON",
         };
         match self.text("format") {
             Some(format) => format.to_owned(),
@@ -225,18 +226,18 @@ impl FormField {
         choose: impl Fn(&str, &[(Value, String)]) -> Option<Value>,
     ) -> Result<Value, String> {
         let choices = self.choices();
-        if self.kind() != Kind::List {
+        if self.kind() != FieldKind::List {
             return choose(text, &choices).map_or_else(|| read_as(self.kind(), text), Ok);
         }
         if let Ok(Value::Array(items)) = serde_json::from_str(text) {
             return Ok(Value::Array(items));
         }
-        let kind = self.schema.get("items").map_or(Kind::Text, kind_of);
+        let kind = self.schema.get("items").map_or(FieldKind::Text, kind_of);
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
         items.map(|item| choose(item, &choices).map_or_else(|| read_as(kind, item), Ok)).collect()
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> FieldKind {
         kind_of(&self.schema)
     }
 }
@@ -253,44 +254,44 @@ fn numbered(text: &str, choices: &[(Value, String)]) -> Option<Value> {
     choices.get(at.checked_sub(1)?).map(|(value, _)| value.clone())
 }
 
-fn kind_of(schema: &Value) -> Kind {
+fn kind_of(schema: &Value) -> FieldKind {
     let words: Vec<&str> = match schema.get("type") {
         Some(Value::String(word)) => vec![word],
         Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
     match words.iter().find(|word| **word != "null") {
-        Some(&"string") => Kind::Text,
-        Some(&"integer") => Kind::Integer,
-        Some(&"number") => Kind::Number,
-        Some(&"boolean") => Kind::Boolean,
-        Some(&"array") => Kind::List,
-        Some(_) => Kind::Json,
+        Some(&"string") => FieldKind::Text,
+        Some(&"integer") => FieldKind::Integer,
+        Some(&"number") => FieldKind::Number,
+        Some(&"boolean") => FieldKind::Boolean,
+        Some(&"array") => FieldKind::List,
+        Some(_) => FieldKind::Json,
         // Without a type, these keywords suggest a string.
         None if ["enum", "oneOf", "anyOf", "const", "pattern", "format", "minLength", "maxLength"]
             .iter()
             .any(|key| schema.get(*key).is_some()) =>
         {
-            Kind::Text
+            FieldKind::Text
         }
-        None => Kind::Json,
+        None => FieldKind::Json,
     }
 }
 
-fn read_as(kind: Kind, text: &str) -> Result<Value, String> {
+fn read_as(kind: FieldKind, text: &str) -> Result<Value, String> {
     let json = || serde_json::from_str::<Value>(text);
     match kind {
-        Kind::Text => Ok(Value::String(text.to_owned())),
-        Kind::Integer | Kind::Number => match json() {
+        FieldKind::Text => Ok(Value::String(text.to_owned())),
+        FieldKind::Integer | FieldKind::Number => match json() {
             Ok(number @ Value::Number(_)) => Ok(number),
             _ => Err("is no number".to_owned()),
         },
-        Kind::Boolean => match text.to_lowercase().as_str() {
+        FieldKind::Boolean => match text.to_lowercase().as_str() {
             "true" | "yes" | "y" | "是" => Ok(true.into()),
             "false" | "no" | "n" | "否" => Ok(false.into()),
             _ => Err("is neither yes nor no".to_owned()),
         },
-        Kind::List | Kind::Json => Ok(guessed(text)),
+        FieldKind::List | FieldKind::Json => Ok(guessed(text)),
     }
 }
 

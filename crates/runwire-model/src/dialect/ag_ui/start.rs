@@ -1,4 +1,4 @@
-//! Abridges and restores the message list that an AG-UI client sends with every request.
+//! The request that starts an agent, `RunAgentInput`: it carries the whole conversation.
 //!
 //! The input of a run is stored and limited in size, but a conversation grows without bound. So a message that the
 //! thread has is stored as a reference (`{"id": "m1"}`), which is resolved when the input goes to an agent. Other
@@ -7,14 +7,73 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use runwire_model::Json;
-use runwire_model::json::{Object, ObjectWriter};
-use runwire_model::record::ChatMessage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::dialect::start::{
+    ConversationStart, RequestFields, StoredInput, answered_values, raw_json, request_fields,
+};
+use crate::event::InteractionResolved;
+use crate::json::{Json, Object, ObjectWriter};
+use crate::record::ChatMessage;
+
+pub(super) const STORED_INPUT: StoredInput =
+    StoredInput { abridge: abridge_input, restore: restore_input, has_messages };
+
 const MESSAGES: &str = "messages";
+
+/// Creates a `RunAgentInput`: the thread's messages and state, and the run's input.
+pub(in crate::dialect) fn run_agent_input(start: &ConversationStart<'_>) -> RequestFields {
+    let run_input = start.input.map(|input| restore_input(input, start.messages));
+    // A façade passes on the whole body of its request.
+    let mut input = match run_input {
+        Some(run_input) => request_fields(&run_input).unwrap_or_else(|| {
+            let props = raw_json(&RequestFields::from([("input".to_owned(), run_input)]));
+            RequestFields::from([("forwardedProps".to_owned(), props)])
+        }),
+        None => RequestFields::new(),
+    };
+    input.insert("threadId".into(), Json::string(start.thread));
+    input.insert("runId".into(), Json::string(start.run));
+    let own_messages = input.get(MESSAGES).and_then(whole_messages).filter(|_| start.answers.is_none());
+    let messages = own_messages
+        .unwrap_or_else(|| raw_json(&start.messages.iter().map(ag_ui_message).collect::<Vec<_>>()));
+    input.insert(MESSAGES.into(), messages);
+    if start.answers.is_some() || !input.contains_key("state") {
+        input.insert("state".into(), start.state.cloned().unwrap_or_else(Json::empty_object));
+    }
+    for (name, default) in [("tools", json!([])), ("context", json!([])), ("forwardedProps", json!({}))] {
+        input.entry(name.to_owned()).or_insert_with(|| Json::from_value(&default));
+    }
+    match start.answers {
+        Some(answers) => {
+            let entries: Vec<RequestFields> = answers.iter().map(resume_entry).collect();
+            input.insert("resume".into(), raw_json(&entries))
+        }
+        None => input.remove("resume"),
+    };
+    input
+}
+
+/// Drops references whose message retention has removed; none if no message is left.
+fn whole_messages(run_input: &Json) -> Option<Json> {
+    let mut messages: Vec<&RawValue> = serde_json::from_str(run_input.text()).ok()?;
+    messages.retain(|message| Object::of(message).is_some_and(|message| message.has("role")));
+    (!messages.is_empty()).then(|| raw_json(&messages))
+}
+
+/// Creates an entry of `resume`.
+fn resume_entry(answer: &InteractionResolved) -> RequestFields {
+    let payload = answered_values(answer);
+    let status = if payload.is_some() { "resolved" } else { "cancelled" };
+    let mut entry = RequestFields::from([
+        ("interruptId".to_owned(), Json::string(&answer.interaction_id)),
+        ("status".to_owned(), Json::string(status)),
+    ]);
+    entry.extend(payload.map(|payload| ("payload".to_owned(), payload)));
+    entry
+}
 
 /// The id of a message, whatever other fields it has.
 #[derive(Deserialize)]
@@ -35,7 +94,7 @@ struct Reference<'a> {
 /// If the messages that the thread does not have exceed the limit, the oldest are shortened first: to a reference if
 /// the thread has a message of that id, else dropped. The newest stays in full, so that a too large one is refused
 /// instead of lost.
-pub fn abridge_input(input: Json, known: &[ChatMessage], limit: usize) -> Json {
+fn abridge_input(input: Json, known: &[ChatMessage], limit: usize) -> Json {
     let Some(messages) = messages_of(&input) else { return input };
     let known: HashMap<&str, &ChatMessage> =
         known.iter().map(|message| (message.id.as_str(), message)).collect();
@@ -64,7 +123,7 @@ pub fn abridge_input(input: Json, known: &[ChatMessage], limit: usize) -> Json {
 }
 
 /// Resolves the message references of an input, where the messages are known.
-pub(super) fn restore_input(input: &Json, known: &[ChatMessage]) -> Json {
+fn restore_input(input: &Json, known: &[ChatMessage]) -> Json {
     let Some(messages) = messages_of(input) else { return input.clone() };
     let referred = |message: &RawValue| {
         let reference = serde_json::from_str::<Reference<'_>>(message.get()).ok()?;
@@ -85,12 +144,12 @@ pub(super) fn restore_input(input: &Json, known: &[ChatMessage]) -> Json {
 }
 
 /// Returns true if an input has messages.
-pub(super) fn has_messages(input: &Json) -> bool {
+fn has_messages(input: &Json) -> bool {
     messages_of(input).is_some_and(|messages| !messages.is_empty())
 }
 
 /// Converts a message of a thread to AG-UI's format.
-pub(super) fn ag_ui_message(message: &ChatMessage) -> Value {
+fn ag_ui_message(message: &ChatMessage) -> Value {
     let mut ag_ui = json!({"id": message.id, "role": message.role, "content": message.content});
     if !message.tool_calls.is_empty() {
         let call = |(id, name, arguments): &(String, String, String)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
@@ -142,6 +201,7 @@ fn is_same(message: &str, known: &ChatMessage) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Decision;
 
     fn known() -> Vec<ChatMessage> {
         let message = |id: &str, role: &str, content: &str| ChatMessage {
@@ -217,5 +277,30 @@ mod tests {
             assert_eq!(abridge_input(input.clone(), &known(), 1 << 20).text(), text);
             assert_eq!(restore_input(&input, &known()).text(), text);
         }
+    }
+
+    #[test]
+    fn numbers_of_an_answer_stay_as_they_came() {
+        let values = Json::parse(r#"{"n":1e999}"#).ok();
+        let answer = InteractionResolved {
+            interaction_id: "q".into(),
+            decision: Decision::Approved,
+            values,
+            ..Default::default()
+        };
+        assert_eq!(
+            raw_json(&resume_entry(&answer)).text(),
+            r#"{"interruptId":"q","payload":{"approved":true,"n":1e999},"status":"resolved"}"#
+        );
+    }
+
+    #[test]
+    fn references_to_removed_messages_are_dropped() {
+        let whole =
+            |text: &str| whole_messages(&Json::parse(text).unwrap()).map(|json| json.text().to_owned());
+        let messages_json = r#"[{"id":"a"},{"id":"b","role":"user","n":1e999},7]"#;
+        assert_eq!(whole(messages_json).as_deref(), Some(r#"[{"id":"b","role":"user","n":1e999}]"#));
+        assert_eq!(whole(r#"[{"id":"a"}]"#), None);
+        assert_eq!(whole("{}"), None);
     }
 }
