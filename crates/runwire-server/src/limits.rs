@@ -12,6 +12,10 @@ pub const HEADER_TIME: Duration = Duration::from_secs(10);
 pub const HEADERS: usize = 100;
 /// Bytes of the head of one HTTP/1 request, and of one read from a connection.
 pub const HEAD_BYTES: usize = 32 << 10;
+/// Streams that are opened at once; others wait, with their requests in the kernel.
+pub const OPENING_STREAMS: usize = 16;
+/// Time that a stream waits to be opened while that many others are.
+pub const OPENING_TIME: Duration = Duration::from_secs(1);
 /// Bytes of the first request of a connection that can be served as a stream without hyper.
 pub const PEEKED_BYTES: usize = 4 << 10;
 /// Bytes of a write request, head and body, that can be served without hyper.
