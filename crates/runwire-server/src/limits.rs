@@ -32,6 +32,12 @@ pub const SUBMITTED_APPENDS: usize = 256;
 pub const PUMPED_SOCKETS: usize = 32;
 /// Segments of a feed that a socket loop writes to a reader at once.
 pub const PUMPED_SEGMENTS: usize = 32;
+/// Duration of a pass through the readers of a feed after which the feed rests: the poller's time has milliseconds.
+pub const LONG_PASS_TIME: Duration = Duration::from_micros(250);
+/// Multiple of the duration of a pass that its feed rests.
+pub const REST_PASSES: u32 = 2;
+/// Maximum of that time.
+pub const REST_TIME: Duration = Duration::from_millis(4);
 /// Bytes of the header list of one HTTP/2 request.
 pub const HEADER_LIST_BYTES: u32 = 16 << 10;
 /// Requests that one HTTP/2 connection may have open at once.

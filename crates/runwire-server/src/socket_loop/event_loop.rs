@@ -42,6 +42,8 @@ pub(super) struct EventLoop {
     pub(super) feed_places: HashMap<usize, usize>,
     /// Feeds whose readers are being written to.
     pub(super) passes: VecDeque<usize>,
+    /// Feeds that have changed, and rest after a pass.
+    pub(super) resting: Vec<usize>,
     /// The appends of this turn.
     pub(super) batch: Vec<QueuedAppend>,
     /// Bodies that are left to hyper if they are still incomplete then.
@@ -71,6 +73,7 @@ impl EventLoop {
             feeds: Slab::new(),
             feed_places: HashMap::new(),
             passes: VecDeque::new(),
+            resting: Vec::new(),
             batch: Vec::new(),
             late_bodies: VecDeque::new(),
             read_buffer: vec![0; READ_BYTES],
@@ -124,6 +127,7 @@ impl EventLoop {
             }
             self.hand_over_late_bodies();
             self.submit();
+            self.end_rests();
             self.pump();
             if self.now >= self.next_tick {
                 self.next_tick = self.now + self.tick;
@@ -140,7 +144,7 @@ impl EventLoop {
         }
         let tick = (!self.sockets.is_empty()).then_some(self.next_tick);
         let late = self.late_bodies.front().map(|(due, _)| *due);
-        let due = [tick, late].into_iter().flatten().min();
+        let due = [tick, late, self.rest_ends()].into_iter().flatten().min();
         due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
