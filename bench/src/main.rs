@@ -5,6 +5,7 @@
 
 mod cluster;
 mod codecs;
+mod growth;
 mod log;
 mod memory;
 mod peers;
@@ -29,6 +30,7 @@ usage: cargo xtask bench NAME
   log [OPTION]... [CASE]...          appends to the embedded store without HTTP, CPU time by thread
   cluster [OPTION]... [SECTION]...   nodes on Postgres and Redis, beside plain statements and commands
   peers [OPTION]... [SECTION]...     the server beside durable-streams, nchan and Redis, under one load
+  growth [OPTION]... [SECTION]...    operations as runs, events, bytes and readers become more
 
 sections of wire: append, fan-out, catch-up, resume, emit, tail, import (all of them unless some are named)
 options of wire:
@@ -48,6 +50,11 @@ options of peers: --quick, --rounds N, --server PATH, --folder PATH as above, an
   --idle-readers N
   --write          write bench/results, and the table of docs/performance.md
 
+sections of growth: open-runs, long-run, store, idle-readers
+options of growth: --quick, --rounds N, --json, --server PATH, --folder PATH as above, and
+  --long           also a run of 5,000,000 events, and stores of 10 and 50 GiB
+  --idle-readers N
+
 options of cluster: --quick, --rounds N, --json, --server PATH as above, and
   --statements     also which statements the store was busy with
 ";
@@ -65,6 +72,7 @@ fn main() -> ExitCode {
         "log" => log::run(rest),
         "cluster" => cluster::run(rest),
         "peers" => peers::run(rest),
+        "growth" => growth::run(rest),
         wire::FLOOR => wire::serve_floor(),
         peers::REDIS_RELAY => peers::serve_redis_relay(rest),
         _ => Err(USAGE.into()),

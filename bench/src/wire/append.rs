@@ -26,6 +26,7 @@ pub(crate) enum WriteLoad {
 
 /// The result of a round.
 pub(crate) struct WriteRound {
+    events: usize,
     pub(crate) events_per_second: f64,
     /// Latency of a request; `None` for open bodies.
     pub(crate) p99_milliseconds: Option<f64>,
@@ -41,7 +42,31 @@ pub(crate) async fn measure(
 ) -> Result<WriteRound, Failure> {
     let runs: Vec<String> = (0..runs_of(load)).map(|number| format!("{label}-{number:03}")).collect();
     begin(server, &runs).await?;
+    let wrote = write_for(server, load, &runs, duration).await?;
+    if server.kind == ServerKind::Runwire {
+        let stored = end(server, &runs).await?;
+        if stored < wrote.events {
+            return Err(format!("{} events were acknowledged, {stored} are stored", wrote.events).into());
+        }
+    }
+    Ok(wrote)
+}
 
+/// Writes single events for a while to runs that were begun, and leaves them open.
+pub(crate) async fn measure_runs(
+    server: &ServerProcess,
+    runs: &[String],
+    duration: Duration,
+) -> Result<WriteRound, Failure> {
+    write_for(server, WriteLoad::Requests { events: 1 }, runs, duration).await
+}
+
+async fn write_for(
+    server: &ServerProcess,
+    load: WriteLoad,
+    runs: &[String],
+    duration: Duration,
+) -> Result<WriteRound, Failure> {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(HttpConnection::open(server.address).await?);
@@ -53,8 +78,10 @@ pub(crate) async fn measure(
         let kind = server.kind;
         match load {
             WriteLoad::Requests { events } => {
-                let requests: Vec<Vec<u8>> = (0..RUNS)
-                    .map(|turn| &runs[(number + turn * CONNECTIONS) % RUNS])
+                // Over all runs, in an order that differs from connection to connection.
+                let turns = runs.len().div_ceil(CONNECTIONS).max(RUNS.min(runs.len()));
+                let requests: Vec<Vec<u8>> = (0..turns)
+                    .map(|turn| &runs[(number + turn * CONNECTIONS) % runs.len()])
                     .map(|run| kind.write_request(run, &frame::typical(run).repeat(events)))
                     .collect();
                 writers.spawn(write_requests(connection, requests, events, deadline));
@@ -78,13 +105,8 @@ pub(crate) async fn measure(
     }
     let (took, cpu) = (begun.elapsed(), server.cpu_time()?.saturating_sub(cpu));
 
-    if server.kind == ServerKind::Runwire {
-        let stored = end(server, &runs).await?;
-        if stored < events {
-            return Err(format!("{events} events were acknowledged, {stored} are stored").into());
-        }
-    }
     Ok(WriteRound {
+        events,
         events_per_second: events as f64 / took.as_secs_f64(),
         p99_milliseconds: percentile(&mut latencies, 0.99).map(|microseconds| f64::from(microseconds) / 1e3),
         cpu_microseconds_per_event: cpu.as_secs_f64() * 1e6 / events as f64,

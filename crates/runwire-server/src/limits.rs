@@ -12,6 +12,10 @@ pub const HEADER_TIME: Duration = Duration::from_secs(10);
 pub const HEADERS: usize = 100;
 /// Bytes of the head of one HTTP/1 request, and of one read from a connection.
 pub const HEAD_BYTES: usize = 32 << 10;
+/// Streams that are opened at once; others wait, with their requests in the kernel.
+pub const OPENING_STREAMS: usize = 16;
+/// Time that a stream waits to be opened while that many others are.
+pub const OPENING_TIME: Duration = Duration::from_secs(1);
 /// Bytes of the first request of a connection that can be served as a stream without hyper.
 pub const PEEKED_BYTES: usize = 4 << 10;
 /// Bytes of a write request, head and body, that can be served without hyper.
@@ -30,6 +34,12 @@ pub const SUBMITTED_APPENDS: usize = 256;
 pub const PUMPED_SOCKETS: usize = 32;
 /// Segments of a feed that a socket loop writes to a reader at once.
 pub const PUMPED_SEGMENTS: usize = 32;
+/// Duration of a pass through the readers of a feed after which the feed rests: the poller's time has milliseconds.
+pub const LONG_PASS_TIME: Duration = Duration::from_micros(250);
+/// Multiple of the duration of a pass that its feed rests.
+pub const REST_PASSES: u32 = 2;
+/// Maximum of that time.
+pub const REST_TIME: Duration = Duration::from_millis(4);
 /// Bytes of the header list of one HTTP/2 request.
 pub const HEADER_LIST_BYTES: u32 = 16 << 10;
 /// Requests that one HTTP/2 connection may have open at once.

@@ -66,6 +66,7 @@ pub(crate) async fn serve(
         state: state.clone(),
         runtime: Handle::current(),
         loops: SocketLoops::prepare()?,
+        opening: Arc::new(Semaphore::new(limits::OPENING_STREAMS)),
         router: routes::router(state.clone()),
         builder: builder(&state.config),
         http1_builder: http1_builder(state.config.header_time),
@@ -194,13 +195,45 @@ async fn pause_after(error: &io::Error) {
 async fn connection(connections: Arc<Connections>, stream: TcpStream, permit: ConnectionPermit) {
     let opened = Instant::now();
     let state = &connections.state;
-    let Some(peeked) = first_bytes(&stream, state).await else { return };
+    let Some(mut peeked) = first_bytes(&stream, state).await else { return };
     if socket_loop::accepts_writer(&peeked) {
         return match stream.into_std() {
             Ok(socket) => connections.loops.serve_writer(socket, permit),
             Err(error) => tracing::debug!(%error, "a writer's connection broke off"),
         };
     }
+    let mut cut = connections.cut.clone();
+    let mut place = None;
+    if raw_http::is_stream_request(&peeked) {
+        // What many readers need at once, the allocator would keep. The request stays in the kernel meanwhile.
+        drop(peeked);
+        tokio::select! {
+            granted = turn_to_open(&connections.opening) => place = granted,
+            _ = cut.wait_for(|cut| *cut) => return,
+        }
+        let Ok(again) = raw_http::peek(&stream).await else { return };
+        peeked = again;
+    }
+    // Boxed, so that a connection that waits costs only what waiting needs.
+    Box::pin(open_connection(connections, stream, permit, opened, peeked, place)).await;
+}
+
+/// Waits for a turn to open a stream, for a limited time: while the store is away, turns are not given back soon.
+async fn turn_to_open(opening: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    let turn = tokio::time::timeout(limits::OPENING_TIME, opening.clone().acquire_owned());
+    turn.await.ok()?.ok()
+}
+
+/// Opens a connection that is no writer's: as a stream without hyper, or with hyper.
+async fn open_connection(
+    connections: Arc<Connections>,
+    stream: TcpStream,
+    permit: ConnectionPermit,
+    opened: Instant,
+    peeked: Vec<u8>,
+    place: Option<OwnedSemaphorePermit>,
+) {
+    let state = &connections.state;
     let known = peeked.len().min(HTTP2_PREFACE.len());
     let may_be_http2 = peeked[..known] == HTTP2_PREFACE[..known];
     let mut cut = connections.cut.clone();
@@ -209,7 +242,7 @@ async fn connection(connections: Arc<Connections>, stream: TcpStream, permit: Co
         _ = cut.wait_for(|cut| *cut) => return,
     };
     match raw_stream {
-        Ok(Some(raw_stream)) => connections.run_stream(raw_stream, stream, permit).await,
+        Ok(Some(raw_stream)) => connections.run_stream(raw_stream, stream, permit, place).await,
         Ok(None) => {
             let stream = RewindStream::new(Vec::new(), stream);
             if may_be_http2 {
@@ -240,6 +273,8 @@ pub(crate) struct Connections {
     /// Where tasks run.
     pub(crate) runtime: Handle,
     loops: SocketLoops,
+    /// Limits the streams that are being opened.
+    opening: Arc<Semaphore>,
     router: Router,
     builder: auto::Builder<StreamExecutor>,
     /// For connections that are known to be HTTP/1: a version that is read separately hides faults in the rest of a head
@@ -303,17 +338,23 @@ impl Connections {
         self.runtime.spawn(async move {
             let raw_stream = RawStream::resume(&connections.state, returned);
             match TcpStream::from_std(socket) {
-                Ok(socket) => connections.run_stream(raw_stream, socket, permit).await,
+                Ok(socket) => connections.run_stream(raw_stream, socket, permit, None).await,
                 Err(error) => tracing::debug!(%error, "a reader's connection broke off"),
             }
         });
     }
 
     /// Runs a stream until it ends, or a socket loop continues.
-    async fn run_stream(&self, raw_stream: RawStream, stream: TcpStream, permit: ConnectionPermit) {
+    async fn run_stream(
+        &self,
+        raw_stream: RawStream,
+        stream: TcpStream,
+        permit: ConnectionPermit,
+        place: Option<OwnedSemaphorePermit>,
+    ) {
         let mut cut = self.cut.clone();
         let outcome = tokio::select! {
-            outcome = raw_stream.run(stream) => outcome,
+            outcome = raw_stream.run(stream, place) => outcome,
             _ = cut.wait_for(|cut| *cut) => return,
         };
         let passed_on = outcome.and_then(|outcome| match outcome {

@@ -32,6 +32,19 @@ const HALVES: [[u32; BLOCK]; 2] = {
 /// Bytes of text whose white space is removed in one step.
 const WORDS: usize = 512;
 
+/// How many bytes of the text are kept of each ASCII byte: none of white space.
+const KEPT: [usize; 256] = {
+    let mut kept = [1; 256];
+    let mut at = 0;
+    while at < kept.len() {
+        if matches!(at as u8, b' ' | b'\t'..=b'\r') {
+            kept[at] = 0;
+        }
+        at += 1;
+    }
+    kept
+};
+
 /// Length and hash of a text; can be extended piece by piece.
 ///
 /// Two digests are equal when the texts are (a chance collision has a probability of 2^-61). A polynomial
@@ -73,9 +86,10 @@ impl Digest {
         for part in text.as_bytes().chunks(WORDS) {
             let mut length = 0;
             for byte in part {
-                // Overwritten by the next byte if it is white space: that is quicker than a branch.
-                words[length] = *byte;
-                length += usize::from(!matches!(byte, b' ' | b'\t'..=b'\r'));
+                // Overwritten by the next byte if it is white space: that is quicker than a branch. The remainder is
+                // the length itself, and spares a comparison with the end of the buffer.
+                words[length % WORDS] = *byte;
+                length += KEPT[usize::from(*byte)];
             }
             digest = digest.then(Self::of_bytes(&words[..length]));
         }

@@ -26,6 +26,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use runwire_log::{RunKey, ThreadKey};
 use socket2::SockRef;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::stream::{StreamBody, headers};
 use super::{ReadParams, ResponseFormat};
@@ -71,6 +72,17 @@ pub(crate) async fn peek(socket: &TcpStream) -> io::Result<Vec<u8>> {
     let count = socket.peek(&mut bytes).await?;
     bytes.truncate(count);
     Ok(bytes)
+}
+
+/// Returns true if the first bytes of a connection may ask for a stream that is served here.
+pub(crate) fn is_stream_request(peeked: &[u8]) -> bool {
+    request_in(peeked)
+        .and_then(|request| routes::find(&request.method, request.uri.path()))
+        .is_some_and(is_stream)
+}
+
+fn is_stream(route: &HttpRoute) -> bool {
+    matches!(route.path, RUN_EVENTS | THREAD_EVENTS | SOCIAL_APP_EVENTS)
 }
 
 /// Takes over a connection whose first bytes ask for a stream; otherwise leaves them on the socket.
@@ -197,7 +209,14 @@ impl RawStream {
     }
 
     /// Writes the stream until it ends, the client disconnects, or a socket loop can continue.
-    pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<StreamOutcome> {
+    ///
+    /// Gives its place among the streams that are being opened back before it waits for the client, or for a share of
+    /// the memory budget.
+    pub(crate) async fn run(
+        mut self,
+        socket: TcpStream,
+        mut place: Option<OwnedSemaphorePermit>,
+    ) -> io::Result<StreamOutcome> {
         let rest = std::mem::take(&mut self.rest);
         write_all(&socket, [&rest, b"", b""]).await?;
         drop(rest);
@@ -207,6 +226,7 @@ impl RawStream {
                 frames = body.next() => frames,
                 () = client_leaves(&socket) => return Ok(StreamOutcome::Over),
             };
+            drop(place.take());
             let Some(frames) = frames else {
                 self.unsent.extend_from_slice(b"0\r\n\r\n");
                 break;

@@ -44,6 +44,8 @@ pub(super) struct EventLoop {
     pub(super) subscriptions: u32,
     /// Feeds whose readers are being written to.
     pub(super) passes: VecDeque<usize>,
+    /// Feeds that have changed, and rest after a pass.
+    pub(super) resting: Vec<usize>,
     /// The appends of this turn.
     pub(super) batch: Vec<QueuedAppend>,
     /// Writers that have more to do than one turn allows.
@@ -78,6 +80,7 @@ impl EventLoop {
             feed_places: HashMap::new(),
             subscriptions: 0,
             passes: VecDeque::new(),
+            resting: Vec::new(),
             batch: Vec::new(),
             queued_writers: Vec::new(),
             late_bodies: VecDeque::new(),
@@ -135,6 +138,7 @@ impl EventLoop {
             }
             self.hand_over_late_bodies();
             self.submit();
+            self.end_rests();
             self.pump();
             if self.now >= self.next_tick {
                 self.next_tick = self.now + self.tick;
@@ -151,7 +155,7 @@ impl EventLoop {
         }
         let tick = (!self.sockets.is_empty()).then_some(self.next_tick);
         let late = self.late_bodies.front().map(|(due, _)| *due);
-        let due = [tick, late].into_iter().flatten().min();
+        let due = [tick, late, self.rest_ends()].into_iter().flatten().min();
         due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 

@@ -9,13 +9,16 @@
 //! more what it needs, a task continues its stream from the store. So a slow reader costs a reference to one segment, and
 //! slows nobody.
 //!
+//! After a pass the feed rests for a multiple of the time that the pass has taken. A loop that fans out to very many readers
+//! so leaves time to the writers and to the clients, and what is written meanwhile goes to each socket in one call.
+//!
 //! Tasks also get the readers that have to end: at the end of the run, at the end of a response where the reader stops
 //! there, when the thread is deleted, and when the server stops.
 
 use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use runwire_model::dialect::Dialect;
@@ -47,6 +50,10 @@ pub(super) struct FeedReaders {
     /// Whether nobody follows the feed any more.
     ended: bool,
     last_pass: Instant,
+    /// No pass begins before.
+    rests_until: Instant,
+    /// Whether the loop looks at it again then.
+    is_resting: bool,
 }
 
 /// A pass through the list, from its end to its beginning.
@@ -57,6 +64,8 @@ struct Pass {
     what: PassWork,
     /// The places below this are still to be visited.
     next: usize,
+    /// The time that it has taken.
+    took: Duration,
 }
 
 /// What a pass does with each reader.
@@ -161,7 +170,7 @@ impl FeedReaders {
         let work = self.next_work();
         self.pass = work.map(|what| {
             self.last_pass = now;
-            Pass { what, next: self.list.len() }
+            Pass { what, next: self.list.len(), took: Duration::ZERO }
         });
     }
 
@@ -237,6 +246,8 @@ impl EventLoop {
             changed: false,
             ended: false,
             last_pass: self.now,
+            rests_until: self.now,
+            is_resting: false,
         });
         self.feed_places.insert(address, place);
         feed.subscribe(self.listener.clone(), subscription, at, &self.connections.runtime);
@@ -285,9 +296,36 @@ impl EventLoop {
     fn begin_pass(&mut self, place: usize) {
         let now = self.now;
         let Some(feed) = self.feeds.get_mut(place).filter(|feed| feed.pass.is_none()) else { return };
+        if now < feed.rests_until {
+            if !std::mem::replace(&mut feed.is_resting, true) {
+                self.resting.push(place);
+            }
+            return;
+        }
         feed.begin_pass(now);
         if feed.pass.is_some() {
             self.passes.push_back(place);
+        }
+    }
+
+    /// Returns when the first feed has rested.
+    pub(super) fn rest_ends(&self) -> Option<Instant> {
+        let resting = self.resting.iter().filter_map(|place| self.feeds.get(*place));
+        resting.map(|feed| feed.rests_until).min()
+    }
+
+    /// Begins the passes of feeds that have rested.
+    pub(super) fn end_rests(&mut self) {
+        if self.resting.is_empty() {
+            return;
+        }
+        for place in std::mem::take(&mut self.resting) {
+            // The feed may be gone, and its place another's.
+            if let Some(feed) = self.feeds.get_mut(place)
+                && std::mem::take(&mut feed.is_resting)
+            {
+                self.begin_pass(place);
+            }
         }
     }
 
@@ -303,6 +341,7 @@ impl EventLoop {
 
     fn continue_pass(&mut self, place: usize, sockets: &mut usize) {
         let Some(mut pass) = self.feeds.get_mut(place).and_then(|feed| feed.pass.take()) else { return };
+        let begun = Instant::now();
         while *sockets > 0 {
             // The last reader may have taken its feed with it.
             let Some(feed) = self.feeds.get(place) else { return };
@@ -313,10 +352,17 @@ impl EventLoop {
             self.visit(key, &pass.what);
         }
         let Some(feed) = self.feeds.get_mut(place) else { return };
+        let now = Instant::now();
+        pass.took += now - begun;
         if pass.next > 0 {
             feed.pass = Some(pass);
             self.passes.push_back(place);
-        } else if feed.changed || (feed.ended && !feed.list.is_empty()) {
+            return;
+        }
+        if pass.took >= limits::LONG_PASS_TIME {
+            feed.rests_until = now + (pass.took * limits::REST_PASSES).min(limits::REST_TIME);
+        }
+        if feed.changed || (feed.ended && !feed.list.is_empty()) {
             self.begin_pass(place);
         }
     }
@@ -433,7 +479,7 @@ impl EventLoop {
             self.begin_pass(place);
             let Some(feed) = self.feeds.get_mut(place).filter(|feed| feed.pass.is_none()) else { continue };
             feed.last_pass = now;
-            feed.pass = Some(Pass { what: feed.keep_alive(), next: feed.list.len() });
+            feed.pass = Some(Pass { what: feed.keep_alive(), next: feed.list.len(), took: Duration::ZERO });
             self.passes.push_back(place);
         }
     }

@@ -91,6 +91,9 @@ fn shown(value: &str) -> String {
     if let Some(millis) = within("Duration::from_millis(") {
         return format!("{millis} ms");
     }
+    if let Some(micros) = within("Duration::from_micros(") {
+        return format!("{micros} µs");
+    }
     match value.split_once(" << ") {
         Some((count, "10")) => format!("{count} KiB"),
         Some((count, "20")) => format!("{count} MiB"),
