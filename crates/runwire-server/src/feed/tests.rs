@@ -17,7 +17,6 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::limits;
 use crate::memory_budget::MemoryBudget;
 
 use super::ring::SegmentRing;
