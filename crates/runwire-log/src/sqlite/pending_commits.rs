@@ -260,7 +260,7 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
     Ok(())
 }
 
-/// Tells what a row is that cannot be read, and what helps.
+/// Returns why the store is not opened: what a row is that cannot be read, and what helps.
 fn refusal_of_row(id: i64, why: &str) -> String {
     format!(
         "row {id} of its table `pending_commits` is damaged ({why}); the row has acknowledged events that are stored \

@@ -9,4 +9,5 @@ mod node_departure;
 mod nodes;
 mod redis;
 mod sqlite_file;
+mod sqlite_unreadable;
 mod vectors;
