@@ -76,7 +76,7 @@ impl Feed {
         lock(&self.followers.state).notify(false);
     }
 
-    /// Tells the loops that nobody follows the feed any more.
+    /// Notifies the loops that nobody follows the feed any more.
     fn end_following(&self, generation: u64) {
         let mut followers = lock(&self.followers.state);
         if followers.generation == generation {

@@ -1,7 +1,8 @@
 //! Socket loops: nothing is lost, doubled or reordered, however readers stall and leave and writers pipeline.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -263,6 +264,34 @@ async fn streams_that_have_caught_up_and_small_writes_are_served_by_loops() {
     until_figure(&served, "runwire_socket_loop_connections{role=\"reader\"} 3").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_reaches_every_reader_before_the_next_one_is_written() {
+    // Neither a keep-alive nor a later event makes up for one that a loop was not told of.
+    let served = Served::with(|config| config.keep_alive = Duration::from_secs(3600)).await;
+    let mut writer = served.raw().await;
+    writer.send(write_to("r", &delta("first")).as_bytes()).await.unwrap();
+    writer.answer().await.unwrap().written(1, 0);
+    let mut readers = Vec::new();
+    for dialect in ["text", "ag-ui", "loom"] {
+        for _ in 0..2 {
+            let path = format!("/v1/runs/r/events?after=end&dialect={dialect}");
+            readers.push(ChunkedReader::attach(&served, &path).await);
+        }
+    }
+    until_figure(&served, "runwire_socket_loop_connections{role=\"reader\"} 6").await;
+    for number in 0..60 {
+        let content = format!("<{number}>");
+        writer.send(write_to("r", &delta(&content)).as_bytes()).await.unwrap();
+        writer.answer().await.unwrap().written(1, 0);
+        for reader in &mut readers {
+            while !reader.text.contains(&content) {
+                assert!(reader.take(1 << 10).await > 0);
+                reader.unchunk();
+            }
+        }
+    }
+}
+
 /// Waits until `/metrics` has a line.
 pub(crate) async fn until_figure(served: &Served, line: &str) {
     within_timeout(async { while !served.get("/metrics").await.text.lines().any(|found| found == line) {} })
@@ -403,18 +432,20 @@ async fn clients_whose_refused_requests_never_end_hold_up_nobody() {
     // Refusals need no store, so nothing but the loop itself ends its work for such a client.
     let request = write_to("r", "").replace("host: localhost", "host: evil.example");
     let requests: Arc<str> = request.repeat(4_000).into();
-    let mut hostile = JoinSet::new();
+    let mut hostile = Vec::new();
     let taken = Arc::new(AtomicUsize::new(0));
     for _ in 0..2 * loops {
-        let (mut reading, mut writing) = TcpStream::connect(served.address).await.unwrap().into_split();
+        // Threads, so that there is always something to read, and space for answers.
+        let mut reading = std::net::TcpStream::connect(served.address).unwrap();
+        let mut writing = reading.try_clone().unwrap();
         let (requests, taken) = (requests.clone(), taken.clone());
-        hostile.spawn(async move { while writing.write_all(requests.as_bytes()).await.is_ok() {} });
-        hostile.spawn(async move {
+        hostile.push(std::thread::spawn(move || while writing.write_all(requests.as_bytes()).is_ok() {}));
+        hostile.push(std::thread::spawn(move || {
             let mut buffer = vec![0; 256 << 10];
-            while matches!(reading.read(&mut buffer).await, Ok(1..)) {
+            while matches!(reading.read(&mut buffer), Ok(1..)) {
                 taken.fetch_add(1, Ordering::SeqCst);
             }
-        });
+        }));
     }
     within_timeout(async {
         while taken.load(Ordering::SeqCst) < 8 * loops {
@@ -436,39 +467,37 @@ async fn clients_whose_refused_requests_never_end_hold_up_nobody() {
     }
     // And the server stops.
     served.stopped().await;
-    hostile.shutdown().await;
+    hostile.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn complete_frames_of_a_body_that_trickles_in_are_written() {
     let served = Served::start().await;
-    let (first, second) = (delta("a"), delta(&"x".repeat(40_000)));
+    let (first, second) = (delta("a"), delta(&"x".repeat(60_000)));
     let head = write_to("r", "").replace("length: 0", &format!("length: {}", first.len() + second.len()));
-    let stream = TcpStream::connect(served.address).await.unwrap();
+    let mut stream = std::net::TcpStream::connect(served.address).unwrap();
     stream.set_nodelay(true).unwrap();
-    let (mut reading, mut writing) = stream.into_split();
-    writing.write_all((head + &first).as_bytes()).await.unwrap();
-    let (stop, mut stopped) = watch::channel(false);
-    let trickle = tokio::spawn(async move {
+    stream.write_all((head + &first).as_bytes()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let trickle = std::thread::spawn(move || {
         let mut at = 0;
         // Pieces that come sooner than a body counts as late.
-        while !*stopped.borrow_and_update() && at < second.len() - 1 {
-            writing.write_all(&second.as_bytes()[at..=at]).await.unwrap();
+        while !stopped.load(Ordering::SeqCst) && at < second.len() - 1 {
+            stream.write_all(&second.as_bytes()[at..=at]).unwrap();
             at += 1;
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            std::thread::sleep(Duration::from_micros(300));
         }
-        writing.write_all(&second.as_bytes()[at..]).await.unwrap();
-        writing
+        stream.write_all(&second.as_bytes()[at..]).unwrap();
+        let mut answer = [0; 1 << 10];
+        let count = stream.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..count]).into_owned()
     });
     served.until_records("r", 1).await;
     assert!(!trickle.is_finished(), "the rest was there already");
-    stop.send_replace(true);
-    let writing = within_timeout(trickle).await.unwrap();
-    let mut answer = [0; 1 << 10];
-    let count = within_timeout(reading.read(&mut answer)).await.unwrap();
-    let answer = String::from_utf8_lossy(&answer[..count]).into_owned();
+    stop.store(true, Ordering::SeqCst);
+    let answer = within_timeout(tokio::task::spawn_blocking(|| trickle.join().unwrap())).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"accepted\":2"), "{answer}");
-    drop(writing);
 }
 
 #[tokio::test(flavor = "multi_thread")]
