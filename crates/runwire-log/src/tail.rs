@@ -360,7 +360,7 @@ mod tests {
 
     use super::*;
 
-    fn tail() -> Arc<Tail> {
+    fn new_tail() -> Arc<Tail> {
         Arc::new(Tail::new(Arc::default()))
     }
 
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn records_in_any_order_are_shown_once_and_in_order() {
-        let tail = tail();
+        let tail = new_tail();
         assert!(!tail.set_position(3));
         assert_eq!(tail.offer(&records(6..=7)), OfferResult::OutOfOrder);
         assert_eq!((tail.head().seq, after(&tail, 3)), (3, Some(vec![])));
@@ -406,12 +406,12 @@ mod tests {
 
     #[test]
     fn records_that_the_store_reported_first_are_shown() {
-        let tail = tail();
+        let tail = new_tail();
         assert!(!tail.set_position(5));
         assert_eq!(tail.offer(&records(4..=5)), OfferResult::Shown);
         assert_eq!((tail.head().seq, after(&tail, 3)), (5, Some(vec![4, 5])));
         // And what was shown before the store was asked.
-        let tail = tail();
+        let tail = new_tail();
         assert_eq!(tail.offer(&records(6..=6)), OfferResult::Shown);
         assert!(!tail.set_position(5));
         assert!(tail.set_position(8));
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn records_that_are_too_many_are_skipped() {
-        let tail = tail();
+        let tail = new_tail();
         tail.set_position(1);
         tail.offer(&records(9..=9));
         tail.offer(&records(12..=12));
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn out_of_order_records_use_bounded_memory() {
-        let tail = tail();
+        let tail = new_tail();
         tail.set_position(1);
         for seq in 3..1000 {
             assert_eq!(tail.offer(&sized(seq..=seq, 1000)), OfferResult::OutOfOrder);
