@@ -96,7 +96,7 @@ pub(crate) struct Resumed {
 pub(crate) async fn resume(
     server: &ServerProcess,
     runs: &[&str],
-    dialect: &str,
+    dialect: Dialect,
     times: usize,
 ) -> Result<Vec<Resumed>, Failure> {
     let mut connection = HttpConnection::open(server.address).await?;

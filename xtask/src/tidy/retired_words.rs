@@ -111,7 +111,9 @@ fn first_test_line(path: &str, text: &str) -> usize {
         return 0;
     }
     let mut pairs = text.lines().zip(text.lines().skip(1));
-    let begins = |(line, next): (&str, &str)| line == "#[cfg(test)]" && next.ends_with('{');
+    let begins = |(line, next): (&str, &str)| {
+        line == "#[cfg(test)]" && next.starts_with("mod ") && !next.ends_with(';')
+    };
     pairs.position(begins).unwrap_or(usize::MAX)
 }
 

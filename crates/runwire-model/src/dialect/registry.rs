@@ -101,7 +101,7 @@ pub(super) struct Read {
     pub(super) decode:
         fn(&mut DecoderState, OpenedFrame<'_>, &mut RecordBuilder<'_>) -> Result<(), DecodeError>,
     /// Rules that recognise a first frame.
-    pub(super) detect: &'static [Rule],
+    pub(super) detect: &'static [DetectionRule],
     /// Returns the outcome of the run that a frame ends, if it ends one.
     pub(super) ending: fn(&Object<'_>, Option<&str>) -> Option<Ending>,
     /// The dialect that a stream turns out to be by one of its later frames.
@@ -120,7 +120,7 @@ pub(super) struct Refinement {
 }
 
 /// A rule that recognises a dialect by a frame. Rules apply in the order of their ranks.
-pub(super) struct Rule {
+pub(super) struct DetectionRule {
     pub(super) rank: u8,
     pub(super) matches: fn(&Object<'_>) -> bool,
 }

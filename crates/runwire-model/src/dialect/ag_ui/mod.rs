@@ -12,7 +12,7 @@ use decode::{decode, last_user_message};
 pub(super) use decode::{gathered, open, payload};
 pub(super) use encode::Encoder;
 
-use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Refinement, Rule, Spec};
+use crate::dialect::registry::{DetectionRule, Ending, NamedIds, Quirks, Read, Refinement, Spec};
 use crate::dialect::start::StartRequest;
 use crate::dialect::{Dialect, social_app};
 use crate::json::Object;
@@ -32,7 +32,7 @@ pub(super) const SPEC: Spec = Spec {
     read: Some(Read {
         open,
         decode,
-        detect: &[Rule { rank: 4, matches: is_ag_ui }],
+        detect: &[DetectionRule { rank: 4, matches: is_ag_ui }],
         ending,
         refinement: Some(Refinement { dialect: Dialect::SocialApp, shows: social_app::shows }),
         resumes_as_new_run: true,

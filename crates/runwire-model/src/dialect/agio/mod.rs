@@ -9,7 +9,7 @@ pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::registry::{DetectionRule, Ending, NamedIds, Quirks, Read, Spec};
 use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
@@ -18,7 +18,7 @@ pub(super) const SPEC: Spec = Spec {
     read: Some(Read {
         open,
         decode,
-        detect: &[Rule { rank: 5, matches: is_agio }],
+        detect: &[DetectionRule { rank: 5, matches: is_agio }],
         ending,
         refinement: None,
         resumes_as_new_run: false,

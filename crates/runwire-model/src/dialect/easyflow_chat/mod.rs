@@ -9,7 +9,7 @@ pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::registry::{DetectionRule, Ending, NamedIds, Quirks, Read, Spec};
 use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
@@ -39,7 +39,7 @@ pub(super) const SPEC: Spec = Spec {
     read: Some(Read {
         open,
         decode,
-        detect: &[Rule { rank: 1, matches: is_easyflow }],
+        detect: &[DetectionRule { rank: 1, matches: is_easyflow }],
         ending,
         refinement: None,
         resumes_as_new_run: false,

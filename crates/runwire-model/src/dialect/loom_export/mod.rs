@@ -12,7 +12,7 @@ use decode::{decode, open};
 pub(super) use encode::Encoder;
 
 use crate::dialect::loom::{ending, start_request};
-use crate::dialect::registry::{NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::registry::{DetectionRule, NamedIds, Quirks, Read, Spec};
 use crate::dialect::start::StartRequest;
 use crate::json::Object;
 
@@ -53,7 +53,7 @@ pub(super) const SPEC: Spec = Spec {
     read: Some(Read {
         open,
         decode,
-        detect: &[Rule { rank: 8, matches: is_loom_export }],
+        detect: &[DetectionRule { rank: 8, matches: is_loom_export }],
         ending,
         refinement: None,
         resumes_as_new_run: false,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::dialect::decode::{DecodeError, DecoderState, Envelope, OpenedFrame};
 use crate::dialect::encode::{Encode, EncodeContext, Ids};
-use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::registry::{DetectionRule, Ending, NamedIds, Quirks, Read, Spec};
 use crate::dialect::start::{AgentStart, StartRequest};
 use crate::dialect::{Frames, RecordBuilder};
 use crate::event::{Body, Event, Extra, RunCompleted};
@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
     read: Some(Read {
         open,
         decode,
-        detect: &[Rule { rank: 2, matches: is_runwire }],
+        detect: &[DetectionRule { rank: 2, matches: is_runwire }],
         ending,
         refinement: None,
         resumes_as_new_run: false,

@@ -12,7 +12,7 @@ use decode::decode;
 pub(super) use encode::Encoder;
 
 use crate::dialect::ag_ui;
-use crate::dialect::registry::{NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::registry::{DetectionRule, NamedIds, Quirks, Read, Spec};
 use crate::dialect::start::StartRequest;
 use crate::json::Object;
 
@@ -28,7 +28,7 @@ pub(super) const SPEC: Spec = Spec {
     read: Some(Read {
         open: ag_ui::open,
         decode,
-        detect: &[Rule { rank: 3, matches: is_social_app }],
+        detect: &[DetectionRule { rank: 3, matches: is_social_app }],
         ending: ag_ui::ending,
         refinement: None,
         resumes_as_new_run: true,

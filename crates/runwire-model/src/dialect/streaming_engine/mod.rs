@@ -10,7 +10,7 @@ pub(super) use encode::Encoder;
 
 use serde_json::{Value, json};
 
-use crate::dialect::registry::{Ending, NamedIds, Quirks, Read, Rule, Spec};
+use crate::dialect::registry::{DetectionRule, Ending, NamedIds, Quirks, Read, Spec};
 use crate::dialect::start::{AgentStart, StartRequest};
 use crate::json::Object;
 
@@ -30,7 +30,10 @@ pub(super) const SPEC: Spec = Spec {
     read: Some(Read {
         open,
         decode,
-        detect: &[Rule { rank: 6, matches: has_envelope }, Rule { rank: 7, matches: is_legacy }],
+        detect: &[
+            DetectionRule { rank: 6, matches: has_envelope },
+            DetectionRule { rank: 7, matches: is_legacy },
+        ],
         ending,
         refinement: None,
         resumes_as_new_run: false,
