@@ -383,15 +383,13 @@ fn whole_text(
         builder.whole_text(content, EventOrigin::Producer, extra)?;
         return Ok(builder.end_texts(false)?);
     };
-    let message_id = builder.state.text_id(&id).to_owned();
-    let is_open = builder.state.texts.iter().any(|text| text.id == message_id);
-    if is_open || builder.state.text_digests.last_id.as_ref() == Some(&message_id) {
-        let content = builder.named_text(&message_id, content, EventOrigin::Producer)?;
-        if content.is_some() {
-            builder.add(TextFinished { message_id, content, ..Default::default() }, extra)?;
+    match builder.named_text(&id, content, EventOrigin::Producer)? {
+        Some((message_id, Some(content))) => {
+            builder.add(TextFinished { message_id, content: Some(content), ..Default::default() }, extra)?;
         }
-    } else if !builder.is_known(content) {
-        builder.text(Some(id), Cow::Borrowed(content), None, extra)?;
+        Some((_, None)) => {}
+        None if builder.is_known(content) => {}
+        None => builder.text(Some(id), Cow::Borrowed(content), None, extra)?,
     }
     Ok(builder.end_texts(false)?)
 }

@@ -14,6 +14,7 @@ use crate::event::{
 };
 use crate::json::{Json, Object, ObjectWriter};
 use crate::record::EventOrigin;
+use crate::run::continued;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Encoder {
@@ -208,9 +209,6 @@ impl Encoder {
         id: &str,
         content: &str,
     ) {
-        // Of a message that the reader has in part, only pieces may follow.
-        let is_whole = came_whole(context, id) && !context.shown.begins_continuation(id);
-        let key = if is_whole { "content" } else { "delta" };
         // A message beside another one keeps its own id, and takes nothing of the other's.
         let aside = context.shown.needs_id(id);
         let shown = match aside {
@@ -222,6 +220,9 @@ impl Encoder {
             let in_subagent = context.event().subagent_run_id.is_some();
             self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent });
             if kind == "message" {
+        // Of a message that the reader has in part, only pieces may follow.
+        let has_part = context.shown.begins_continuation(id) || continued(id) == Some(shown.as_str());
+        let key = if came_whole(context, id) && !has_part { "content" } else { "delta" };
                 self.last_text.clone_from(&self.last);
             }
         }
