@@ -317,3 +317,23 @@ fn a_run_that_goes_on_without_having_waited_is_told_as_that() {
     let resumed = told(&frames).into_iter().filter(|word| word == "system/status resumed").count();
     assert_eq!(resumed, 1);
 }
+
+/// A piece of text or thinking of the message `m`.
+fn piece(kind: &str, key: &str, content: &str) -> Value {
+    let mut frame = frame("llm", kind, json!({key: content}));
+    frame["message_id"] = "m".into();
+    frame
+}
+
+#[test]
+fn a_message_keeps_its_id_when_thinking_and_text_alternate() {
+    let said = [("message", "a"), ("thinking", "t"), ("message", "b"), ("thinking", "u"), ("message", "c")];
+    let mut input = vec![status("running")];
+    input.extend(said.map(|(kind, content)| piece(kind, "delta", content)));
+    input.push(frame("system", "done", json!({})));
+    let frames = shown(&input);
+    let pieces = frames.iter().filter(|frame| frame["domain"] == "llm");
+    let pieces: Vec<_> = pieces.map(|frame| json!([frame["message_id"], frame["index"]])).collect();
+    assert_eq!(json!(pieces), json!([["m", 0], ["m", 1], ["m", 2], ["m", 3], ["m", 4]]));
+    assert_eq!(shown(&frames), frames);
+}

@@ -51,6 +51,7 @@ struct Shown {
     id: String,
     shown: String,
     in_subagent: bool,
+    is_text: bool,
 }
 
 /// Messages whose index is remembered; a message that was silent for longer begins anew.
@@ -184,16 +185,20 @@ impl Encoder {
     }
 
     /// Returns the id of a message in frames: its own if the reader would take it for the message before.
-    fn shown_id(&self, context: &EncodeContext<'_>, id: &str) -> String {
-        let is_text = |text: &&Shown| text.id == id || context.shown.continues(&text.id, id);
-        let shown = match self.last_text.as_ref().filter(is_text) {
+    fn shown_id(&self, context: &EncodeContext<'_>, id: &str, is_text: bool) -> String {
+        let is_same = |text: &&Shown| text.id == id || context.shown.continues(&text.id, id);
+        let shown = match self.last_text.as_ref().filter(is_same) {
             Some(text) => text.shown.as_str(),
             None => message_id(id),
         };
         match &self.last {
             Some(last) if last.id == id => last.shown.clone(),
-            // What happens outside a subagent ends no text in it.
-            Some(last) if last.shown == shown && (last.in_subagent || context.shown.last.is_some()) => {
+            // Text and thinking end each other. What happens outside a subagent ends no text in it.
+            Some(last)
+                if last.shown == shown
+                    && last.is_text == is_text
+                    && (last.in_subagent || context.shown.last.is_some()) =>
+            {
                 let number = id.rsplit_once('#').map(|(_, number)| number.trim_end_matches(THINKING));
                 number.map_or(shown.to_owned(), |number| format!("{shown}#{number}"))
             }
@@ -218,6 +223,12 @@ impl Encoder {
         let index = self.next_index(&shown);
         if !aside {
             let in_subagent = context.event().subagent_run_id.is_some();
+        let index = self.next_index(&shown);
+        if !aside {
+            let in_subagent = context.event().subagent_run_id.is_some();
+            let is_text = kind == "message";
+            self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent, is_text });
+            if is_text {
             self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent });
             if kind == "message" {
         // Of a message that the reader has in part, only pieces may follow.
