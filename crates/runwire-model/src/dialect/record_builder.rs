@@ -621,6 +621,33 @@ impl<'a> RecordBuilder<'a> {
         }
     }
 
+    /// Returns true if a thought is open.
+    pub(crate) fn is_open_thought(&self, id: &str) -> bool {
+        self.open_thought(Some(id)).is_some()
+    }
+
+    /// Adds the new part of a whole thought that other events have ended or divided, and ends it.
+    ///
+    /// `streamed` is what was told of it: all, and the last part.
+    pub(crate) fn rest_of_thought(
+        &mut self,
+        id: &str,
+        whole: &str,
+        streamed: [Digest; 2],
+        extra: Extra,
+    ) -> Result<(), Refusal> {
+        self.state.check_open()?;
+        let compared = WholeText::new(whole);
+        if !streamed.iter().any(|streamed| compared.is(*streamed)) {
+            let rest = streamed.iter().find_map(|streamed| compared.rest_after(*streamed));
+            if rest.is_none() && self.is_open_thought(id) {
+                return self.complete_thought(Some(id.to_owned()), whole.to_owned(), extra);
+            }
+            self.thinking(Some(id.to_owned()), Cow::Borrowed(rest.unwrap_or(whole)), None, extra)?;
+        }
+        self.end_thoughts(true)
+    }
+
     /// Adds the whole thinking of a run without thoughts.
     pub(crate) fn whole_thinking(&mut self, whole: &str) -> Result<(), Refusal> {
         if self.state.status.is_closed() {

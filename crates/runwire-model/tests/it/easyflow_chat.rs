@@ -337,3 +337,37 @@ fn a_message_keeps_its_id_when_thinking_and_text_alternate() {
     assert_eq!(json!(pieces), json!([["m", 0], ["m", 1], ["m", 2], ["m", 3], ["m", 4]]));
     assert_eq!(shown(&frames), frames);
 }
+
+#[test]
+fn whole_thinking_that_was_streamed_is_told_once() {
+    let streamed =
+        || vec![status("running"), piece("thinking", "delta", "one "), piece("thinking", "delta", "two")];
+    let answer = || piece("message", "delta", "It is ");
+    let whole = |content: &str| piece("thinking", "content", content);
+    for (more, thinking, text) in [
+        (vec![answer(), whole("one two"), piece("message", "content", "It is so.")], "one two", "It is so."),
+        (vec![answer(), whole("one two, three")], "one two\n\n, three", "It is "),
+        (
+            vec![answer(), piece("thinking", "delta", " three"), whole("one two three")],
+            "one two\n\n three",
+            "It is ",
+        ),
+        (
+            vec![answer(), piece("thinking", "delta", "three"), answer(), whole("three")],
+            "one two\n\nthree",
+            "It is It is ",
+        ),
+        (vec![answer(), whole("four"), whole("four")], "one two\n\nfour", "It is "),
+    ] {
+        let mut input = streamed();
+        input.extend(more);
+        input.push(frame("system", "done", json!({})));
+        let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+        for to in Dialect::ALL {
+            let options = Options { from: Some(Dialect::EasyflowChat), ..Options::to(to) };
+            let outcome = convert(&input, options).unwrap();
+            assert_eq!(outcome.messages[0].thinking_content, thinking, "{to}");
+            assert_eq!(outcome.messages[0].main_content, text, "{to}");
+        }
+    }
+}

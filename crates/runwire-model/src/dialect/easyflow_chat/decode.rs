@@ -27,7 +27,7 @@ pub(crate) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envel
 }
 
 pub(crate) fn decode(
-    _state: &mut DecoderState,
+    state: &mut DecoderState,
     mut frame: OpenedFrame<'_>,
     builder: &mut RecordBuilder<'_>,
 ) -> Result<(), DecodeError> {
@@ -73,7 +73,30 @@ pub(crate) fn decode(
     if let Some(message_id) = named {
         extra.set(MESSAGE_ID, Json::string(&message_id));
     }
-    add_payload(said, extra, builder)
+    if builder.is_pending() {
+        state.thoughts.clear();
+    }
+    match &said {
+        FramePayload::Thinking { id: Some(id), content } => {
+            let (id, content) = (id.clone(), content.clone());
+            let goes_on = builder.is_open_thought(&id);
+            add_payload(said, extra, builder)?;
+            state.grow_thought(&id, &content, goes_on);
+        }
+        FramePayload::WholeThinking { id: Some(id), content } => {
+            let (id, content) = (id.clone(), content.clone());
+            // What is open and was not divided is compared where it is stored.
+            let told =
+                state.thought(&id).filter(|told| told.all != told.last || !builder.is_open_thought(&id));
+            match told {
+                Some(told) => builder.rest_of_thought(&id, &content, [told.all, told.last], extra)?,
+                None => add_payload(said, extra, builder)?,
+            }
+            state.set_thought(&id, &content);
+        }
+        _ => add_payload(said, extra, builder)?,
+    }
+    Ok(())
 }
 
 /// Takes an error's finality from the SSE name and meta, if they have it.
