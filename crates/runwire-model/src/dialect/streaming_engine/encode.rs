@@ -114,8 +114,8 @@ impl Encoder {
         }
         let content = replacement.unwrap_or_default();
         let (before, after) = context.neighbours();
-        let ends_run = after.iter().any(|entry| entry.event.body.is_terminal())
-            && !after.iter().any(|entry| matches!(entry.event.body, Body::TextDelta(_)));
+        let is_text = |entry: &Entry| matches!(entry.event.body, Body::TextDelta(_) | Body::TextFinished(_));
+        let ends_run = after.iter().any(|entry| entry.event.body.is_terminal()) && !after.iter().any(is_text);
         let answer = self.answer.get_or_insert_default();
         if !self.complete && context.same_dialect && calls_itself_last(context.entry) {
             self.complete = true;
