@@ -371,3 +371,29 @@ fn whole_thinking_that_was_streamed_is_told_once() {
         }
     }
 }
+
+#[test]
+fn the_fields_of_the_document_are_always_there() {
+    let input = [
+        json!({"type": "run_start", "run_id": "a"}),
+        json!({"type": "tool_call", "call_id": "c", "name": "t", "arguments": {}}),
+        json!({"type": "tool_end", "call_id": "c", "name": "t", "result": "boom", "is_error": true}),
+        json!({"reply": "", "stop_reason": "error", "error": "no"}),
+    ];
+    let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+    let read_as = |to| {
+        let frames =
+            convert(&input, Options { from: Some(Dialect::Loom), ..Options::to(to) }).unwrap().frames;
+        frames.iter().map(|(_, _, data)| serde_json::from_slice(data).unwrap()).collect::<Vec<Value>>()
+    };
+    let frames = read_as(Dialect::EasyflowChat);
+    let find = |kind: &str| &frames.iter().find(|frame| frame["type"] == kind).unwrap()["payload"];
+    assert_eq!(
+        (&find("tool_result")["result"], &find("tool_result")["error"]["message"]),
+        (&json!({}), &json!("boom"))
+    );
+    assert_eq!(find("error")["detail"], json!({}));
+    let frames = read_as(Dialect::StreamingEngine);
+    let end = frames.iter().find(|frame| frame["type"] == "tool_call_end").unwrap();
+    assert_eq!(end["data"]["error"], json!({"message": "boom", "code": "ERROR"}));
+}

@@ -90,6 +90,8 @@ export class StreamingEngineDecoder {
       case "tool_result": {
         const call = this.#ensureCall(id, stringOf(data["tool_name"]));
         const error = data["error"] === undefined || data["error"] === null ? undefined : errorOf(data["error"]);
+        // The document has a code on every error; this one says that the source has none.
+        if (error?.code === "ERROR") delete error.code;
         const result = data["result"] ?? undefined;
         const status = toolStatus(data["status"]);
         return this.#emit({ type: "tool.finished", call_id: call, status, ...definedFields({ result, error, duration_ms: numberOf(metadata["duration_ms"]) }) });
@@ -150,10 +152,10 @@ export class StreamingEngineDecoder {
         if ((event.role ?? "assistant") === "assistant") this.#texts.set(event.message_id, "");
         break;
       case "text.delta":
-        this.#texts.set(event.message_id, (this.#texts.get(event.message_id) ?? "") + event.content);
-        break;
         // A text beside another one begins with its first delta.
         if (!this.#openTexts.has(event.message_id) && !this.#texts.has(event.message_id)) this.#emit({ type: "text.started", ...ownerOf(event) });
+        this.#texts.set(event.message_id, (this.#texts.get(event.message_id) ?? "") + event.content);
+        break;
       case "text.finished":
         this.#openTexts.delete(event.message_id);
         if (event.message_id === this.#currentText) this.#currentText = undefined;
@@ -161,12 +163,12 @@ export class StreamingEngineDecoder {
         break;
       case "thinking.started":
         this.#openThinking.add(event.message_id);
-        break;
-      case "thinking.finished":
         this.#startedThinking.add(event.message_id);
         break;
       case "thinking.delta":
         if (!this.#startedThinking.has(event.message_id)) this.#emit({ type: "thinking.started", ...ownerOf(event) });
+        break;
+      case "thinking.finished":
         this.#openThinking.delete(event.message_id);
         if (event.message_id === this.#currentThinking) this.#currentThinking = undefined;
         break;
@@ -178,7 +180,7 @@ export class StreamingEngineDecoder {
         this.#openCalls = this.#openCalls.filter((call) => call.id !== event.call_id);
         break;
       case "step.started":
-        this.#endTexts(() => true);
+        this.#endTexts((owner) => owner === event.subagent_run_id);
         this.#openSteps.push({ id: event.step_id ?? "", name: event.name });
         break;
       case "step.finished":
@@ -186,7 +188,7 @@ export class StreamingEngineDecoder {
         this.#openSteps = this.#openSteps.filter((step) => step.id !== event.step_id);
         break;
       case "interaction.requested":
-        this.#endTexts((owner) => owner === event.subagent_run_id);
+        this.#endTexts(() => true);
         this.#openInteractions.push(event.interaction_id);
         break;
       case "interaction.resolved":
@@ -324,13 +326,13 @@ export class StreamingEngineDecoder {
   }
 }
 
-function objectOf(value: unknown): Fields | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
 /** Returns the fields of a piece that say which text or thinking it belongs to. */
 function ownerOf({ message_id, subagent_run_id }: { message_id: string; subagent_run_id?: string }): { message_id: string; subagent_run_id?: string } {
   return { message_id, ...(subagent_run_id !== undefined && { subagent_run_id }) };
 }
 
+function objectOf(value: unknown): Fields | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
 }
 
 function stringOf(value: unknown): string | undefined {

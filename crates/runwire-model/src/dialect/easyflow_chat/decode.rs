@@ -175,6 +175,10 @@ impl Reader<'_> {
                 };
                 let result = payload.take_present("result").map(Json::from_raw);
                 let error = payload.take_present("error").map(Json::from_raw);
+                // A failed call that gave nothing back has an empty object here.
+                let result = result.filter(|result| {
+                    status != ToolStatus::Failure || error.is_none() || result.text() != "{}"
+                });
                 FramePayload::Finished {
                     id,
                     finished: ToolFinished { name, status, result, ..Default::default() },
@@ -239,7 +243,11 @@ impl Reader<'_> {
             domain: Some(self.domain.to_owned()),
             message,
             retryable: payload.take_opt("retryable")?,
-            details: payload.take_present("detail").map(Json::from_raw),
+            // An empty one only fills the field.
+            details: payload
+                .take_present("detail")
+                .map(Json::from_raw)
+                .filter(|detail| detail.text() != "{}"),
             ..Default::default()
         })
     }

@@ -218,22 +218,17 @@ impl Encoder {
         let aside = context.shown.needs_id(id);
         let shown = match aside {
             true => id.strip_suffix(THINKING).unwrap_or(id).to_owned(),
-            false => self.shown_id(context, id),
+            false => self.shown_id(context, id, kind == "message"),
         };
-        let index = self.next_index(&shown);
-        if !aside {
-            let in_subagent = context.event().subagent_run_id.is_some();
+        // Of a message that the reader has in part, only pieces may follow.
+        let has_part = context.shown.begins_continuation(id) || continued(id) == Some(shown.as_str());
+        let key = if came_whole(context, id) && !has_part { "content" } else { "delta" };
         let index = self.next_index(&shown);
         if !aside {
             let in_subagent = context.event().subagent_run_id.is_some();
             let is_text = kind == "message";
             self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent, is_text });
             if is_text {
-            self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent });
-            if kind == "message" {
-        // Of a message that the reader has in part, only pieces may follow.
-        let has_part = context.shown.begins_continuation(id) || continued(id) == Some(shown.as_str());
-        let key = if came_whole(context, id) && !has_part { "content" } else { "delta" };
                 self.last_text.clone_from(&self.last);
             }
         }
@@ -386,7 +381,11 @@ impl Encoder {
                 if domain == "system" || error.retryable.is_some() {
                     payload.bool("retryable", error.retryable.unwrap_or(false));
                 }
-                payload.opt_json("detail", error.details.as_ref());
+                match &error.details {
+                    Some(details) => payload.json("detail", details),
+                    None if domain == "system" => payload.json("detail", &Json::empty_object()),
+                    None => {}
+                }
             },
             |meta| {
                 if terminal {
@@ -563,7 +562,8 @@ impl Encode for Encoder {
             Body::ToolFinished(finished) => {
                 let failed = finished.status == ToolStatus::Failure;
                 let said = ToolFinished { duration_ms: None, message_id: None, ..finished.clone() };
-                if finished.result.is_none() && !failed && !context.same_dialect {
+                let is_empty = finished.result.as_ref().is_some_and(|result| result.text() == "{}");
+                if !context.same_dialect && (finished.result.is_none() && !failed || is_empty && failed) {
                     context.keep_result(said);
                 } else {
                     context.keep_result_kind(finished, said);
@@ -577,8 +577,8 @@ impl Encode for Encoder {
                         match (&finished.result, failed) {
                             (Some(result), _) => context.write_object_result(payload, result),
                             (None, false) if context.same_dialect => payload.null("result"),
-                            (None, false) => payload.json("result", &Json::empty_object()),
-                            (None, true) => {}
+                            // A failed call gave nothing back, and the document has a result on every one.
+                            (None, _) => payload.json("result", &Json::empty_object()),
                         }
                         match (&finished.error, failed) {
                             (Some(error), _) => write_error(context, payload, error),

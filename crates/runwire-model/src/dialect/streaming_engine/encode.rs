@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DATA_TYPES, ERROR_TYPES, FORMATS, LAST_PIECE, STAGES, STAMPED};
+use super::{DATA_TYPES, ERROR_CODE, ERROR_TYPES, FORMATS, LAST_PIECE, NO_CODE, STAGES, STAMPED};
 use crate::dialect::Frames;
 use crate::dialect::encode::{Encode, EncodeContext};
 use crate::dialect::shown_state::ShownText;
@@ -305,7 +305,11 @@ impl Encode for Encoder {
                         if let (true, Some(error)) = (failed, &finished.error) {
                             let mut object = data.object("error");
                             object.str("message", &error.message);
-                            object.opt_str("code", error.code.as_deref());
+                            let says_none = !context.same_dialect
+                                || context.entry.origin == EventOrigin::Guard
+                                || context.own_field(ERROR_CODE).is_some();
+                            let code = error.code.as_deref();
+                            object.opt_str("code", code.or(says_none.then_some(NO_CODE)));
                             object.extra(&error.extra);
                             object.end();
                         }
