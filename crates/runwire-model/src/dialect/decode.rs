@@ -10,8 +10,7 @@ use super::{Dialect, RecordBuilder};
 use crate::ErrorCode;
 use crate::event::{Body, Event};
 use crate::json::{FieldError, FrameFault, Json, Object, check_frame};
-use crate::run::AnswerTexts;
-use crate::run::Refusal;
+use crate::run::{AnswerTexts, Digest, Refusal};
 use crate::time::Timestamp;
 
 /// Error of a frame that cannot be decoded. It changes nothing.
@@ -101,6 +100,54 @@ pub struct DecoderState {
     /// The texts that the producer has called its whole answer, before the frame that ends the run.
     #[serde(default)]
     pub(super) answer: Option<AnswerTexts>,
+    /// Thinking that came in pieces, by its id: it may be told whole after it has ended.
+    #[serde(default)]
+    pub(super) thoughts: Vec<ToldThought>,
+}
+
+/// Thinking that came in pieces, or whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ToldThought {
+    id: String,
+    /// All of it.
+    pub(super) all: Digest,
+    /// What came of it last, without other events between.
+    pub(super) last: Digest,
+}
+
+/// Thoughts that a decoder remembers.
+const REMEMBERED: usize = 16;
+
+impl DecoderState {
+    /// Adds a piece of thinking, which goes on with the last one or comes after other events.
+    pub(super) fn grow_thought(&mut self, id: &str, piece: &str, goes_on: bool) {
+        let piece = Digest::without_whitespace(piece);
+        match self.thoughts.iter_mut().find(|thought| thought.id == id) {
+            Some(thought) => {
+                thought.all = thought.all.then(piece);
+                thought.last = if goes_on { thought.last.then(piece) } else { piece };
+            }
+            None => self.remember_thought(id, piece),
+        }
+    }
+
+    /// Sets what was told of a thought to its whole.
+    pub(super) fn set_thought(&mut self, id: &str, whole: &str) {
+        self.thoughts.retain(|thought| thought.id != id);
+        self.remember_thought(id, Digest::without_whitespace(whole));
+    }
+
+    fn remember_thought(&mut self, id: &str, told: Digest) {
+        if self.thoughts.len() == REMEMBERED {
+            self.thoughts.remove(0);
+        }
+        self.thoughts.push(ToldThought { id: id.to_owned(), all: told, last: told });
+    }
+
+    /// Returns what was told of a thought.
+    pub(super) fn thought(&self, id: &str) -> Option<&ToldThought> {
+        self.thoughts.iter().find(|thought| thought.id == id)
+    }
 }
 
 /// Decoder of the frames of one producer.

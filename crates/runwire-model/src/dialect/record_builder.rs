@@ -15,8 +15,8 @@ use crate::event::{
 use crate::json::Json;
 use crate::record::{Entry, EventOrigin, History};
 use crate::run::{
-    AnswerTexts, Authority, CallPhase, Digest, OpenCall, OpenStep, OpenText, Refusal, RunState,
-    WholeComparison, WholePolicy, WholeText, continued, continues,
+    AnswerTexts, Authority, CallPhase, Digest, NamedComparison, OpenCall, OpenStep, OpenText, Refusal,
+    RunState, WholeComparison, WholePolicy, WholeText, compare_pieces, continued, continues,
 };
 
 /// Builder of the record of one frame, on the state of its run.
@@ -404,16 +404,16 @@ impl<'a> RecordBuilder<'a> {
             },
             (_, WholeComparison::Rest(rest)) => {
                 let last = self.state.text_digests.last_id.clone();
-                self.add_text(last, rest, origin, extra)
+                self.add_text(last, rest, origin, extra).map(drop)
             }
-            (_, WholeComparison::First) => self.add_text(None, whole, origin, extra),
+            (_, WholeComparison::First) => self.add_text(None, whole, origin, extra).map(drop),
             (WholePolicy::Add, WholeComparison::New) => {
                 self.state.check_limits(&Body::TextDelta(TextDelta {
                     content: whole.to_owned(),
                     ..Default::default()
                 }))?;
                 self.end_answer()?;
-                self.add_text(None, whole, origin, extra)
+                self.add_text(None, whole, origin, extra).map(drop)
             }
         }
     }
@@ -444,55 +444,85 @@ impl<'a> RecordBuilder<'a> {
         Ok(())
     }
 
-    /// Adds a piece to a text; a closed one is continued under another id.
+    /// Adds a piece to a text, and returns its id; a closed one is continued under another one.
     fn add_text(
         &mut self,
         message_id: Option<String>,
         content: &str,
         origin: EventOrigin,
         extra: Extra,
-    ) -> Result<(), Refusal> {
+    ) -> Result<String, Refusal> {
         let message_id = message_id.map(|id| self.state.continued_id(id));
         let known = self.known_text(message_id.as_deref()).unwrap_or_default();
         let mut delta = TextDelta { message_id: known, content: content.to_owned(), format: None };
         self.state.check_limits(&Body::TextDelta(delta.clone()))?;
-        delta.message_id = self.open_text(message_id)?;
-        self.add_with_origin(delta, extra, origin)
+        let id = self.open_text(message_id)?;
+        delta.message_id.clone_from(&id);
+        self.add_with_origin(delta, extra, origin)?;
+        Ok(id)
     }
 
-    /// Compares a whole text with the message that it names: an open one, or the run's last.
+    /// Compares a whole text with the message that it names, all its pieces joined, and adds what continues it.
     ///
-    /// Returns the text if it replaces the message's; a text that only continues it is added.
+    /// Returns the id of the message's last piece, with the text that replaces it, if any; `None` if the run has no such
+    /// message.
     pub(crate) fn named_text(
         &mut self,
-        message_id: &str,
+        id: &str,
         whole: &str,
         origin: EventOrigin,
-    ) -> Result<Option<String>, Refusal> {
-        let is_last = self.state.text_digests.last_id.as_deref() == Some(message_id);
+    ) -> Result<Option<(String, Option<String>)>, Refusal> {
+        let message_id = self.state.text_id(id).to_owned();
+        let is_last = self.state.text_digests.last_id.as_ref() == Some(&message_id);
         let open = self.state.texts.iter().find(|text| text.id == message_id);
-        let whole = WholeText::new(whole);
+        let is_open = open.is_some();
         let streamed = match open {
             _ if is_last => self.state.text_digests.last,
-            Some(text) => Digest::without_whitespace(&self.history.text(text.start, message_id)),
-            None => return Ok(None),
+            Some(text) => Digest::without_whitespace(&self.history.text(text.start, &message_id)),
+            None => Digest::default(),
         };
-        if whole.is(streamed) {
-            return Ok(None);
+        let known = message_id != id || self.state.is_known(id);
+        let pieces = match is_last && message_id == id {
+            false if known => self.state.pieces_of(id, self.history),
+            _ => Vec::new(),
+        };
+        let whole = WholeText::new(whole);
+        let compared = match pieces.as_slice() {
+            // Undivided, it is compared without a look at the stored texts.
+            [] | [_] if is_last && whole.is(streamed) => NamedComparison::Known,
+            [] | [_] if is_last => match whole.rest_after(streamed) {
+                Some(rest) => NamedComparison::Rest(self.state.without_trailing(rest)),
+                None if streamed.len == 0 => NamedComparison::Rest(whole.text()),
+                None => NamedComparison::Replaced(whole.text()),
+            },
+            [] if !is_open => return Ok(None),
+            [] if whole.is(streamed) => NamedComparison::Known,
+            [] if streamed.len == 0 => NamedComparison::Rest(whole.text()),
+            [] => NamedComparison::Replaced(whole.text()),
+            pieces => compare_pieces(pieces, &whole, is_open),
+        };
+        match compared {
+            NamedComparison::Known => Ok(Some((message_id, None))),
+            NamedComparison::Replaced(content) if is_open || is_last => {
+                self.state.check_limits(&Body::TextDelta(TextDelta {
+                    message_id: message_id.clone(),
+                    content: content.to_owned(),
+                    format: None,
+                }))?;
+                Ok(Some((message_id, Some(content.to_owned()))))
+            }
+            NamedComparison::Replaced(_) if self.is_known(whole.text()) => Ok(Some((message_id, None))),
+            // What readers were shown before other messages stays.
+            NamedComparison::Replaced(rest) | NamedComparison::Rest(rest) => {
+                let message_id = self.add_text(Some(message_id), rest, origin, Extra::default())?;
+                Ok(Some((message_id, None)))
+            }
         }
-        let rest =
-            whole.rest_after(streamed).filter(|_| is_last).map(|rest| self.state.without_trailing(rest));
-        let content = rest.unwrap_or(whole.text());
-        self.state.check_limits(&Body::TextDelta(TextDelta {
-            message_id: message_id.to_owned(),
-            content: content.to_owned(),
-            format: None,
-        }))?;
-        if streamed.len > 0 && rest.is_none() {
-            return Ok(Some(content.to_owned()));
-        }
-        self.add_text(Some(message_id.to_owned()), content, origin, Extra::default())?;
-        Ok(None)
+    }
+
+    /// Returns true if a text is open.
+    pub(crate) fn is_open_text(&self, id: &str) -> bool {
+        self.state.texts.iter().any(|text| text.id == id)
     }
 
     /// Returns true if a whole text adds nothing to the run's texts.
@@ -589,6 +619,33 @@ impl<'a> RecordBuilder<'a> {
             }
             None => self.add(ThinkingFinished { message_id: id, content: Some(whole) }, extra),
         }
+    }
+
+    /// Returns true if a thought is open.
+    pub(crate) fn is_open_thought(&self, id: &str) -> bool {
+        self.open_thought(Some(id)).is_some()
+    }
+
+    /// Adds the new part of a whole thought that other events have ended or divided, and ends it.
+    ///
+    /// `streamed` is what was told of it: all, and the last part.
+    pub(crate) fn rest_of_thought(
+        &mut self,
+        id: &str,
+        whole: &str,
+        streamed: [Digest; 2],
+        extra: Extra,
+    ) -> Result<(), Refusal> {
+        self.state.check_open()?;
+        let compared = WholeText::new(whole);
+        if !streamed.iter().any(|streamed| compared.is(*streamed)) {
+            let rest = streamed.iter().find_map(|streamed| compared.rest_after(*streamed));
+            if rest.is_none() && self.is_open_thought(id) {
+                return self.complete_thought(Some(id.to_owned()), whole.to_owned(), extra);
+            }
+            self.thinking(Some(id.to_owned()), Cow::Borrowed(rest.unwrap_or(whole)), None, extra)?;
+        }
+        self.end_thoughts(true)
     }
 
     /// Adds the whole thinking of a run without thoughts.

@@ -499,7 +499,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Closes a text. An end without an open text is dropped, unless it replaces the last message's content.
+    /// Closes a text. An end without an open text is dropped, unless it replaces the last message's content or says more
+    /// of it.
     fn finish_text(&mut self, finished: &mut TextFinished) -> bool {
         finished.message_id = self.state.text_id(&finished.message_id).to_owned();
         let open = self.state.texts.iter().position(|text| text.id == finished.message_id);
@@ -518,7 +519,7 @@ impl Writer<'_> {
                 self.state.texts.remove(at);
                 true
             }
-            None => is_last && finished.content.is_some(),
+            None => is_last && (finished.content.is_some() || finished.says_more()),
         }
     }
 

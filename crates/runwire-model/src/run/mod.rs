@@ -31,4 +31,4 @@ pub use state::{CallPhase, OpenCall, OpenInteraction, OpenStep, OpenText, RunSta
 pub(crate) use texts::continued;
 pub use texts::{RunText, RunTexts, continues, join};
 pub use whole::WholePolicy;
-pub(crate) use whole::{AnswerTexts, WholeComparison, WholeText};
+pub(crate) use whole::{AnswerTexts, NamedComparison, WholeComparison, WholeText, compare_pieces};

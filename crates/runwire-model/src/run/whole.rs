@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 use super::state::RunState;
-use super::texts::join;
+use super::texts::{RunText, continued, join};
 use crate::limits;
 use crate::record::History;
 
@@ -70,6 +70,17 @@ pub(crate) enum WholeComparison<'w> {
     Rest(&'w str),
     /// All of it is new.
     New,
+}
+
+/// Comparison of a whole text with the pieces of the message that it names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NamedComparison<'w> {
+    /// It adds nothing.
+    Known,
+    /// It adds this rest to the last piece.
+    Rest(&'w str),
+    /// This part of it replaces the last piece.
+    Replaced(&'w str),
 }
 
 /// A whole text and its digest.
@@ -199,6 +210,17 @@ impl RunState {
         texts(Some(&first.id), &run_last)
     }
 
+    /// Returns the pieces of a message of the run outside subagents: a tool call, a thought and a step divide it.
+    pub(crate) fn pieces_of(&mut self, id: &str, history: &dyn History) -> Vec<RunText> {
+        if self.text_digests.compared > limits::RUN_COMPARED_BYTES {
+            return Vec::new();
+        }
+        self.text_digests.compared += self.text_bytes;
+        let mut pieces = history.run_texts();
+        pieces.retain(|text| text.id == id || continued(&text.id) == Some(id));
+        pieces
+    }
+
     /// Strips the white space that the last message already ends with.
     pub(crate) fn without_trailing<'w>(&self, rest: &'w str) -> &'w str {
         let trailing = self.text_digests.trailing;
@@ -234,6 +256,43 @@ impl AnswerTexts {
         let last = texts.iter().rposition(|text| text.id == self.last)?;
         let answer = texts.get(first..=last)?;
         Some(join(answer.iter().map(|text| (text.id.as_str(), text.content.as_str()))))
+    }
+}
+
+/// Compares a whole text with the pieces of the message that it names.
+///
+/// It replaces only what differs; a single piece that is open is also replaced by a beginning of it.
+pub(crate) fn compare_pieces<'w>(
+    pieces: &[RunText],
+    whole: &WholeText<'w>,
+    is_open: bool,
+) -> NamedComparison<'w> {
+    let contents: Vec<String> = pieces.iter().map(|piece| words(&piece.content)).collect();
+    let text = words(whole.text);
+    let joined = contents.concat();
+    let after = |len: usize| whole.after(len as u64).map_or(whole.text, |(_, rest)| rest);
+    let is_beginning =
+        joined.starts_with(&text) || contents.last().is_some_and(|last| last.starts_with(&text));
+    if contents.contains(&text) || joined == text || (is_beginning && (pieces.len() > 1 || !is_open)) {
+        return NamedComparison::Known;
+    }
+    let last = pieces.last().map_or("", |last| &last.content);
+    let trailing = &last[last.trim_end().len()..];
+    match longest_tail(&contents, &text) {
+        Some(len) if len == text.len() => NamedComparison::Known,
+        Some(len) => {
+            let rest = after(len);
+            NamedComparison::Rest(rest.strip_prefix(trailing).unwrap_or(rest))
+        }
+        None if joined.is_empty() => NamedComparison::Rest(whole.text),
+        None => {
+            let before_last = contents.iter().take(contents.len().saturating_sub(1));
+            let head = before_last.fold((0, true), |(len, fits), piece| match text.get(len..) {
+                Some(rest) if fits && rest.starts_with(piece.as_str()) => (len + piece.len(), true),
+                _ => (len, false),
+            });
+            NamedComparison::Replaced(after(head.0))
+        }
     }
 }
 

@@ -317,3 +317,83 @@ fn a_run_that_goes_on_without_having_waited_is_told_as_that() {
     let resumed = told(&frames).into_iter().filter(|word| word == "system/status resumed").count();
     assert_eq!(resumed, 1);
 }
+
+/// A piece of text or thinking of the message `m`.
+fn piece(kind: &str, key: &str, content: &str) -> Value {
+    let mut frame = frame("llm", kind, json!({key: content}));
+    frame["message_id"] = "m".into();
+    frame
+}
+
+#[test]
+fn a_message_keeps_its_id_when_thinking_and_text_alternate() {
+    let said = [("message", "a"), ("thinking", "t"), ("message", "b"), ("thinking", "u"), ("message", "c")];
+    let mut input = vec![status("running")];
+    input.extend(said.map(|(kind, content)| piece(kind, "delta", content)));
+    input.push(frame("system", "done", json!({})));
+    let frames = shown(&input);
+    let pieces = frames.iter().filter(|frame| frame["domain"] == "llm");
+    let pieces: Vec<_> = pieces.map(|frame| json!([frame["message_id"], frame["index"]])).collect();
+    assert_eq!(json!(pieces), json!([["m", 0], ["m", 1], ["m", 2], ["m", 3], ["m", 4]]));
+    assert_eq!(shown(&frames), frames);
+}
+
+#[test]
+fn whole_thinking_that_was_streamed_is_told_once() {
+    let streamed =
+        || vec![status("running"), piece("thinking", "delta", "one "), piece("thinking", "delta", "two")];
+    let answer = || piece("message", "delta", "It is ");
+    let whole = |content: &str| piece("thinking", "content", content);
+    for (more, thinking, text) in [
+        (vec![answer(), whole("one two"), piece("message", "content", "It is so.")], "one two", "It is so."),
+        (vec![answer(), whole("one two, three")], "one two\n\n, three", "It is "),
+        (
+            vec![answer(), piece("thinking", "delta", " three"), whole("one two three")],
+            "one two\n\n three",
+            "It is ",
+        ),
+        (
+            vec![answer(), piece("thinking", "delta", "three"), answer(), whole("three")],
+            "one two\n\nthree",
+            "It is It is ",
+        ),
+        (vec![answer(), whole("four"), whole("four")], "one two\n\nfour", "It is "),
+    ] {
+        let mut input = streamed();
+        input.extend(more);
+        input.push(frame("system", "done", json!({})));
+        let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+        for to in Dialect::ALL {
+            let options = Options { from: Some(Dialect::EasyflowChat), ..Options::to(to) };
+            let outcome = convert(&input, options).unwrap();
+            assert_eq!(outcome.messages[0].thinking_content, thinking, "{to}");
+            assert_eq!(outcome.messages[0].main_content, text, "{to}");
+        }
+    }
+}
+
+#[test]
+fn the_fields_of_the_document_are_always_there() {
+    let input = [
+        json!({"type": "run_start", "run_id": "a"}),
+        json!({"type": "tool_call", "call_id": "c", "name": "t", "arguments": {}}),
+        json!({"type": "tool_end", "call_id": "c", "name": "t", "result": "boom", "is_error": true}),
+        json!({"reply": "", "stop_reason": "error", "error": "no"}),
+    ];
+    let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+    let read_as = |to| {
+        let frames =
+            convert(&input, Options { from: Some(Dialect::Loom), ..Options::to(to) }).unwrap().frames;
+        frames.iter().map(|(_, _, data)| serde_json::from_slice(data).unwrap()).collect::<Vec<Value>>()
+    };
+    let frames = read_as(Dialect::EasyflowChat);
+    let find = |kind: &str| &frames.iter().find(|frame| frame["type"] == kind).unwrap()["payload"];
+    assert_eq!(
+        (&find("tool_result")["result"], &find("tool_result")["error"]["message"]),
+        (&json!({}), &json!("boom"))
+    );
+    assert_eq!(find("error")["detail"], json!({}));
+    let frames = read_as(Dialect::StreamingEngine);
+    let end = frames.iter().find(|frame| frame["type"] == "tool_call_end").unwrap();
+    assert_eq!(end["data"]["error"], json!({"message": "boom", "code": "ERROR"}));
+}

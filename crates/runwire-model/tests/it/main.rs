@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod ag_ui_rules;
+mod agio;
 mod attach;
 mod compact;
 mod docs;

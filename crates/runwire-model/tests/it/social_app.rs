@@ -340,3 +340,22 @@ fn the_end_of_a_call_that_nobody_began_keeps_the_tools_name() {
     let ended = frames.iter().find(|frame| frame["type"] == "TOOL_CALL_END").unwrap();
     assert_eq!(ended["toolCallName"], "find", "{frames:?}");
 }
+
+#[test]
+fn a_text_that_replaces_an_ended_message_is_its_answer() {
+    let easyflow = |domain: &str, kind: &str, payload: Value| json!({"domain": domain, "type": kind, "conversation_id": "c", "message_id": "m", "payload": payload});
+    let input = [
+        easyflow("system", "status", json!({"state": "running"})),
+        easyflow("llm", "message", json!({"delta": "draft"})),
+        easyflow("tool", "tool_call", json!({"tool_call_id": "c", "name": "s", "arguments": {}})),
+        easyflow("llm", "message", json!({"content": "final"})),
+        easyflow("system", "done", json!({})),
+    ];
+    let frames = shown(Dialect::EasyflowChat, &input);
+    let ends = || frames.iter().filter(|frame| frame["type"] == "TEXT_MESSAGE_END");
+    let answers: Vec<_> = ends().map(|end| (&end["messageId"], &end["answer"])).collect();
+    assert_eq!(answers, [(&json!("m"), &json!("draft")), (&json!("m"), &json!("final"))]);
+    let input: Vec<_> = frames.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+    let options = Options { from: Some(Dialect::SocialApp), ..Options::to(Dialect::Runwire) };
+    assert_eq!(convert(&input, options).unwrap().messages[0].main_content, "final");
+}

@@ -91,3 +91,20 @@ fn an_empty_last_piece_after_an_ended_text_is_told_at_the_runs_end() {
     let records = decode(&frames, SE).unwrap();
     assert_eq!(super::properties::seen(&records, SE)["messages"], json!(["a"]), "it begins no message");
 }
+
+#[test]
+fn the_last_content_is_the_complete_one_beside_a_text_that_was_left_open() {
+    let input = [
+        json!({"type": "run.started"}),
+        json!({"type": "subagent.started", "subagent_run_id": "sa"}),
+        json!({"type": "text.delta", "message_id": "m", "content": "sub", "subagent_run_id": "sa"}),
+        json!({"type": "run.completed", "reply": "main"}),
+    ];
+    let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+    let frames = encode(&decode(&input, Dialect::Runwire).unwrap(), SE, Fidelity::Native);
+    let frames = frames.iter().map(|(_, data)| serde_json::from_slice::<Value>(data).unwrap());
+    let contents: Vec<Value> = frames.filter(|frame| frame["type"] == "content").collect();
+    let complete = |content: &&Value| content["data"]["is_complete"] == true;
+    assert_eq!(contents.iter().filter(complete).count(), 1);
+    assert!(complete(&contents.last().unwrap()), "{contents:?}");
+}

@@ -529,3 +529,173 @@ fn a_whole_that_only_goes_on_replaces_nothing() {
     }
     assert_eq!(pieces, ["Hello", " world"]);
 }
+
+/// A run in which a message is divided, and then told whole under its id.
+struct Named {
+    what: &'static str,
+    from: Dialect,
+    frames: &'static [&'static str],
+    /// The words that readers see, white space left out.
+    words: &'static str,
+    /// How the fold joins them.
+    joined: &'static str,
+}
+
+const RUNNING: &str =
+    r#"{"domain":"system","type":"status","conversation_id":"c","payload":{"state":"running"}}"#;
+const DONE: &str = r#"{"domain":"system","type":"done","conversation_id":"c","payload":{}}"#;
+const LOOK: &str = r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"delta":"Let me look. "}}"#;
+const SUNNY: &str = r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"delta":"It is sunny."}}"#;
+const CALL: &str = r#"{"domain":"tool","type":"tool_call","conversation_id":"c","payload":{"tool_call_id":"t","name":"look","arguments":{}}}"#;
+
+const NAMED: &[Named] = &[
+    Named {
+        what: "a whole after a tool",
+        from: Dialect::EasyflowChat,
+        frames: &[
+            RUNNING,
+            LOOK,
+            CALL,
+            SUNNY,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"content":"Let me look. It is sunny."}}"#,
+            DONE,
+        ],
+        words: "Letmelook.Itissunny.",
+        joined: "Let me look. It is sunny.",
+    },
+    Named {
+        what: "a whole after thinking that goes on",
+        from: Dialect::EasyflowChat,
+        frames: &[
+            RUNNING,
+            LOOK,
+            r#"{"domain":"llm","type":"thinking","conversation_id":"c","message_id":"m","payload":{"delta":"hm"}}"#,
+            SUNNY,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"content":"Let me look.\nIt is sunny. Bye."}}"#,
+            DONE,
+        ],
+        words: "Letmelook.Itissunny.Bye.",
+        joined: "Let me look. It is sunny. Bye.",
+    },
+    Named {
+        what: "a whole that repeats the last piece only, and one that was cut short",
+        from: Dialect::EasyflowChat,
+        frames: &[
+            RUNNING,
+            LOOK,
+            CALL,
+            SUNNY,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"content":"It is sunny."}}"#,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"content":"Let me look. It is"}}"#,
+            DONE,
+        ],
+        words: "Letmelook.Itissunny.",
+        joined: "Let me look. It is sunny.",
+    },
+    Named {
+        what: "wholes that go on with messages before the last one",
+        from: Dialect::EasyflowChat,
+        frames: &[
+            RUNNING,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"delta":"ab"}}"#,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"n","payload":{"delta":"cd"}}"#,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"m","payload":{"content":"abX"}}"#,
+            r#"{"domain":"llm","type":"message","conversation_id":"c","message_id":"n","payload":{"content":"cdY"}}"#,
+            DONE,
+        ],
+        words: "abcdXY",
+        joined: "ab\n\ncd\n\nX\n\nY",
+    },
+    Named {
+        what: "an answer after its step",
+        from: Dialect::SocialApp,
+        frames: &[
+            r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+            r#"{"type":"STEP_STARTED","stepName":"worker"}"#,
+            r#"{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Sunny."}"#,
+            r#"{"type":"STEP_FINISHED","stepName":"worker"}"#,
+            r#"{"type":"TEXT_MESSAGE_END","messageId":"m","role":"assistant","stage":"worker","status":"success","answer":"Sunny.","key_points":[],"result_type":"unknown","suggested_actions":[],"error":null,"ui_schema":{}}"#,
+            r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+        ],
+        words: "Sunny.",
+        joined: "Sunny.",
+    },
+    Named {
+        what: "an answer around a tool",
+        from: Dialect::SocialApp,
+        frames: &[
+            r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+            r#"{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Let me look. "}"#,
+            r#"{"type":"TOOL_CALL_START","messageId":"m","toolCallId":"c","toolCallName":"look","stage":"worker"}"#,
+            r#"{"type":"TOOL_CALL_END","messageId":"m","toolCallId":"c","toolCallName":"look","stage":"worker"}"#,
+            r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"It is "}"#,
+            r#"{"type":"TEXT_MESSAGE_END","messageId":"m","role":"assistant","stage":"worker","status":"success","answer":"Let me look. It is sunny.","key_points":["sun"],"result_type":"unknown","suggested_actions":[],"error":null,"ui_schema":{}}"#,
+            r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#,
+        ],
+        words: "Letmelook.Itissunny.",
+        joined: "Let me look. It is sunny.",
+    },
+    Named {
+        what: "an end with its whole after a tool",
+        from: Dialect::Runwire,
+        frames: &[
+            r#"{"type":"run.started","thread_id":"t","run_id":"r"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"m","content":"Let me look. "}"#,
+            r#"{"type":"tool.called","run_id":"r","call_id":"c","name":"look","arguments":{}}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"m","content":"It is sunny."}"#,
+            r#"{"type":"text.finished","run_id":"r","message_id":"m","content":"Let me look. It is sunny."}"#,
+            r#"{"type":"run.completed","run_id":"r"}"#,
+        ],
+        words: "Letmelook.Itissunny.",
+        joined: "Let me look. It is sunny.",
+    },
+    Named {
+        what: "an end with its whole after a tool, of a text that the tool ended",
+        from: Dialect::Runwire,
+        frames: &[
+            r#"{"type":"run.started","thread_id":"t","run_id":"r"}"#,
+            r#"{"type":"text.delta","run_id":"r","message_id":"m","content":"Sunny."}"#,
+            r#"{"type":"tool.called","run_id":"r","call_id":"c","name":"look","arguments":{}}"#,
+            r#"{"type":"text.finished","run_id":"r","message_id":"m","content":"Sunny. Bye."}"#,
+            r#"{"type":"run.completed","run_id":"r"}"#,
+        ],
+        words: "Sunny.Bye.",
+        joined: "Sunny. Bye.",
+    },
+];
+
+#[test]
+fn a_divided_message_that_is_told_whole_is_seen_once() {
+    for case in NAMED {
+        let input: Vec<_> = case.frames.iter().map(|frame| (None, frame.as_bytes().to_vec())).collect();
+        for to in Dialect::ALL {
+            let label = format!("{}: read as {to}", case.what);
+            let options = |from, to| Options { from: Some(from), ..Options::to(to) };
+            let outcome = convert(&input, options(case.from, to)).unwrap();
+            assert_eq!(outcome.messages[0].main_content, case.joined, "{label}");
+            assert_eq!(words(&shown(&outcome.frames, to, false)), case.words, "{label}");
+            if to == Dialect::Text {
+                continue;
+            }
+            let frames: Vec<_> = outcome.frames.into_iter().map(|(_, name, data)| (name, data)).collect();
+            let back = convert(&frames, options(to, Dialect::Runwire)).unwrap();
+            assert_eq!(words(&back.messages[0].main_content), case.words, "{label}, and back");
+        }
+    }
+}
+
+#[test]
+fn what_an_answer_says_beside_its_text_is_kept_after_its_step() {
+    let end = r#"{"type":"TEXT_MESSAGE_END","messageId":"m","role":"assistant","stage":"worker","status":"success","answer":"Sunny.","key_points":["sun"],"result_type":"unknown","suggested_actions":[],"error":null,"ui_schema":{}}"#;
+    let case = NAMED.iter().find(|case| case.what == "an answer after its step").unwrap();
+    let frames = case.frames.iter().map(|frame| if frame.contains("answer") { end } else { frame });
+    let input: Vec<_> = frames.map(|frame| (None, frame.as_bytes().to_vec())).collect();
+    for to in [Dialect::Runwire, Dialect::StreamingEngine, Dialect::AgUi, Dialect::EasyflowChat] {
+        let options = Options { from: Some(Dialect::SocialApp), ..Options::to(to) };
+        let outcome = convert(&input, options).unwrap();
+        let tells = |data: &[u8]| String::from_utf8_lossy(data).contains(r#""key_points":["sun"]"#);
+        assert!(outcome.frames.iter().any(|(_, _, data)| tells(data)), "{to}");
+    }
+}

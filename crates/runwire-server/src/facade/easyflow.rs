@@ -69,7 +69,7 @@ pub(crate) async fn chat(
     let answered = answered.unwrap_or_else(|problem| {
         error_frame::easyflow(problem, conversation.as_deref().unwrap_or_default())
     });
-    as_documented(answered, version)
+    as_documented(answered, version, &headers)
 }
 
 /// Starts a run on a prompt, else returns the conversation's newest; the flag is true for a new run.
@@ -100,12 +100,18 @@ async fn chat_run(
 }
 
 /// Sets the response headers that the document lists (§2).
-fn as_documented(mut response: Response, version: Version) -> Response {
+fn as_documented(mut response: Response, version: Version, request: &HeaderMap) -> Response {
+    let closes = request
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|option| option.trim().eq_ignore_ascii_case("close"));
     let headers = response.headers_mut();
     if headers.get(CONTENT_TYPE).is_some_and(|media| media == "text/event-stream") {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        // HTTP/2 forbids the header, and HTTP/1.0 has connections of its own.
-        if version == Version::HTTP_11 {
+        // HTTP/2 forbids the header, HTTP/1.0 has connections of its own, and a client may ask to close its own.
+        if version == Version::HTTP_11 && !closes {
             headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
         }
     }

@@ -15,7 +15,7 @@ use crate::openapi::params::{HistoryPage, LastEventId, SocialAppThread};
 use crate::openapi::schemas::SocialAppHistory;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::read::{ReadParams, ResponseFormat, cursor_of, last_event_id, page, respond};
+use crate::read::{ReadParams, ResponseFormat, after_of, last_event_id, page, respond};
 
 fn read_params(state: &AppState, format: ResponseFormat, after: Option<FeedCursor>) -> ReadParams {
     let (form, follow) =
@@ -56,7 +56,7 @@ pub(crate) async fn history(
     parts: Parts,
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(parts.uri.query());
-    let after = query.take("after")?.map(|after| cursor_of("after", &after)).transpose()?;
+    let after = query.take("after")?.map(|after| after_of(&after)).transpose()?;
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
     let reader = read_params(&state, ResponseFormat::Page, after).read_thread(&state, &thread).await?;
     let page = page(reader, limit).await?;

@@ -22,8 +22,10 @@ export class StreamingEngineDecoder {
   /** Ids of the text and of the thinking that deltas without an id belong to. */
   #currentText: string | undefined;
   #currentThinking: string | undefined;
-  readonly #openTexts = new Set<string>();
+  /** Open texts, with the subagent of each. */
+  readonly #openTexts = new Map<string, string | undefined>();
   readonly #openThinking = new Set<string>();
+  readonly #startedThinking = new Set<string>();
   /** Texts of the assistant by id, to compare whole texts with. */
   readonly #texts = new Map<string, string>();
   readonly #generatedIds = { texts: 0, thoughts: 0, calls: 0 };
@@ -88,6 +90,8 @@ export class StreamingEngineDecoder {
       case "tool_result": {
         const call = this.#ensureCall(id, stringOf(data["tool_name"]));
         const error = data["error"] === undefined || data["error"] === null ? undefined : errorOf(data["error"]);
+        // The document has a code on every error; this one says that the source has none.
+        if (error?.code === "ERROR") delete error.code;
         const result = data["result"] ?? undefined;
         const status = toolStatus(data["status"]);
         return this.#emit({ type: "tool.finished", call_id: call, status, ...definedFields({ result, error, duration_ms: numberOf(metadata["duration_ms"]) }) });
@@ -144,10 +148,12 @@ export class StreamingEngineDecoder {
       case "text.started":
         this.#currentThinking = undefined;
         this.#openThinking.clear();
-        this.#openTexts.add(event.message_id);
+        this.#openTexts.set(event.message_id, event.subagent_run_id);
         if ((event.role ?? "assistant") === "assistant") this.#texts.set(event.message_id, "");
         break;
       case "text.delta":
+        // A text beside another one begins with its first delta.
+        if (!this.#openTexts.has(event.message_id) && !this.#texts.has(event.message_id)) this.#emit({ type: "text.started", ...ownerOf(event) });
         this.#texts.set(event.message_id, (this.#texts.get(event.message_id) ?? "") + event.content);
         break;
       case "text.finished":
@@ -157,28 +163,32 @@ export class StreamingEngineDecoder {
         break;
       case "thinking.started":
         this.#openThinking.add(event.message_id);
+        this.#startedThinking.add(event.message_id);
+        break;
+      case "thinking.delta":
+        if (!this.#startedThinking.has(event.message_id)) this.#emit({ type: "thinking.started", ...ownerOf(event) });
         break;
       case "thinking.finished":
         this.#openThinking.delete(event.message_id);
         if (event.message_id === this.#currentThinking) this.#currentThinking = undefined;
         break;
       case "tool.called":
-        this.#forgetTexts();
+        this.#endTexts((owner) => owner === event.subagent_run_id);
         this.#openCalls.push({ id: event.call_id, name: event.name });
         break;
       case "tool.finished":
         this.#openCalls = this.#openCalls.filter((call) => call.id !== event.call_id);
         break;
       case "step.started":
-        this.#forgetTexts();
+        this.#endTexts((owner) => owner === event.subagent_run_id);
         this.#openSteps.push({ id: event.step_id ?? "", name: event.name });
         break;
       case "step.finished":
-        this.#forgetTexts();
+        this.#endTexts((owner) => owner === event.subagent_run_id);
         this.#openSteps = this.#openSteps.filter((step) => step.id !== event.step_id);
         break;
       case "interaction.requested":
-        this.#forgetTexts();
+        this.#endTexts(() => true);
         this.#openInteractions.push(event.interaction_id);
         break;
       case "interaction.resolved":
@@ -259,11 +269,12 @@ export class StreamingEngineDecoder {
     if (this.#currentText !== undefined) this.#emit({ type: "text.finished", message_id: this.#currentText });
   }
 
-  /** Forgets the open texts and thinking, because another kind of event follows. */
-  #forgetTexts(): void {
-    this.#currentText = undefined;
+  /** Ends the open texts of some owners, as the server does, because another kind of event follows; forgets the thinking. */
+  #endTexts(isEnded: (owner: string | undefined) => boolean): void {
+    for (const [message_id, subagent_run_id] of [...this.#openTexts]) {
+      if (isEnded(subagent_run_id)) this.#emit({ type: "text.finished", message_id, ...definedFields({ subagent_run_id }) });
+    }
     this.#currentThinking = undefined;
-    this.#openTexts.clear();
     this.#openThinking.clear();
   }
 
@@ -313,6 +324,11 @@ export class StreamingEngineDecoder {
     for (const step of this.#openSteps.reverse()) this.#output.push({ type: "step.finished", name: step.name, step_id: step.id, ...definedFields({ error }) });
     for (const id of this.#openInteractions) this.#output.push({ type: "interaction.resolved", interaction_id: id, decision: "cancelled" });
   }
+}
+
+/** Returns the fields of a piece that say which text or thinking it belongs to. */
+function ownerOf({ message_id, subagent_run_id }: { message_id: string; subagent_run_id?: string }): { message_id: string; subagent_run_id?: string } {
+  return { message_id, ...(subagent_run_id !== undefined && { subagent_run_id }) };
 }
 
 function objectOf(value: unknown): Fields | undefined {

@@ -647,6 +647,9 @@ impl Encode for Encoder {
                     self.frame(context, out, "TEXT_MESSAGE_END", |object| {
                         object.str("messageId", &finished.message_id);
                     });
+                } else if finished.says_more() && !replaces {
+                    // The message has ended: what its source says of it now has no frame.
+                    self.slot(context, out);
                 }
                 if replaces {
                     self.all_messages(context, out);

@@ -8,9 +8,13 @@ use crate::dialect::shown_state::ShownText;
 use crate::event::{Body, ErrorInfo, Level, Summary, ToolStatus, Usage};
 use crate::json::{Json, Object, ObjectWriter};
 use crate::record::EventOrigin;
+use crate::time::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Encoder {}
+pub(crate) struct Encoder {
+    /// Time of the newest frame: clients sort by it, so that it never decreases.
+    time: Timestamp,
+}
 
 impl Encoder {
     fn frame(
@@ -21,7 +25,7 @@ impl Encoder {
         data: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
         let mut object = ObjectWriter::begin(out.begin());
-        head(context, &mut object, kind);
+        head(context, &mut object, kind, self.time);
         let mut inner = object.object("data");
         data(&mut inner);
         context.write_own_fields("", &mut inner);
@@ -87,12 +91,12 @@ impl Encoder {
     }
 }
 
-fn head(context: &EncodeContext<'_>, object: &mut ObjectWriter<'_>, kind: &str) {
+fn head(context: &EncodeContext<'_>, object: &mut ObjectWriter<'_>, kind: &str, at: Timestamp) {
     object.str("type", kind);
     object.str("run_id", &context.ids.run);
     let time = object.key("timestamp");
     time.push(b'"');
-    crate::dialect::shown_time(context).write(time);
+    at.write(time);
     time.push(b'"');
 }
 
@@ -116,6 +120,7 @@ fn metadata_with(
 impl Encode for Encoder {
     fn event(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
         let (event, shown) = (context.event(), context.shown);
+        self.time = self.time.max(crate::dialect::shown_time(context));
         let step = shown.step_of(event).map_or(shown.step_count.max(1), |step| step.ordinal);
         match &event.body {
             Body::RunStarted(started) => {
@@ -281,7 +286,7 @@ impl Encode for Encoder {
             Body::Foreign(foreign)
                 if foreign.dialect == "agio" && foreign.frame.is_object() && !context.full =>
             {
-                foreign_frame(context, out, &foreign.frame);
+                foreign_frame(context, out, &foreign.frame, self.time);
             }
             _ => self.slot(context, out),
         }
@@ -294,7 +299,7 @@ impl Encode for Encoder {
 
     fn write_slot(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
         let mut object = ObjectWriter::begin(out.begin());
-        head(context, &mut object, "debug");
+        head(context, &mut object, "debug", self.time);
         let mut data = object.object("data");
         context.write_native(data.key("runwire"));
         data.end();
@@ -325,11 +330,11 @@ fn write_metrics(summary: &Summary, mut metrics: ObjectWriter<'_>) {
 }
 
 /// Writes a frame of unknown type as it came, in a new envelope.
-fn foreign_frame(context: &EncodeContext<'_>, out: &mut Frames, frame: &Json) {
+fn foreign_frame(context: &EncodeContext<'_>, out: &mut Frames, frame: &Json, at: Timestamp) {
     let mut source = Object::of_json(frame).unwrap_or_default();
     let kind = source.take_opt_str("type").ok().flatten();
     let mut object = ObjectWriter::begin(out.begin());
-    head(context, &mut object, kind.as_deref().unwrap_or("debug"));
+    head(context, &mut object, kind.as_deref().unwrap_or("debug"), at);
     for envelope in ["run_id", "timestamp"] {
         source.take(envelope);
     }

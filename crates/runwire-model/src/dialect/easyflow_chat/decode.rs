@@ -27,7 +27,7 @@ pub(crate) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envel
 }
 
 pub(crate) fn decode(
-    _state: &mut DecoderState,
+    state: &mut DecoderState,
     mut frame: OpenedFrame<'_>,
     builder: &mut RecordBuilder<'_>,
 ) -> Result<(), DecodeError> {
@@ -73,7 +73,30 @@ pub(crate) fn decode(
     if let Some(message_id) = named {
         extra.set(MESSAGE_ID, Json::string(&message_id));
     }
-    add_payload(said, extra, builder)
+    if builder.is_pending() {
+        state.thoughts.clear();
+    }
+    match &said {
+        FramePayload::Thinking { id: Some(id), content } => {
+            let (id, content) = (id.clone(), content.clone());
+            let goes_on = builder.is_open_thought(&id);
+            add_payload(said, extra, builder)?;
+            state.grow_thought(&id, &content, goes_on);
+        }
+        FramePayload::WholeThinking { id: Some(id), content } => {
+            let (id, content) = (id.clone(), content.clone());
+            // What is open and was not divided is compared where it is stored.
+            let told =
+                state.thought(&id).filter(|told| told.all != told.last || !builder.is_open_thought(&id));
+            match told {
+                Some(told) => builder.rest_of_thought(&id, &content, [told.all, told.last], extra)?,
+                None => add_payload(said, extra, builder)?,
+            }
+            state.set_thought(&id, &content);
+        }
+        _ => add_payload(said, extra, builder)?,
+    }
+    Ok(())
 }
 
 /// Takes an error's finality from the SSE name and meta, if they have it.
@@ -152,6 +175,10 @@ impl Reader<'_> {
                 };
                 let result = payload.take_present("result").map(Json::from_raw);
                 let error = payload.take_present("error").map(Json::from_raw);
+                // A failed call that gave nothing back has an empty object here.
+                let result = result.filter(|result| {
+                    status != ToolStatus::Failure || error.is_none() || result.text() != "{}"
+                });
                 FramePayload::Finished {
                     id,
                     finished: ToolFinished { name, status, result, ..Default::default() },
@@ -216,7 +243,11 @@ impl Reader<'_> {
             domain: Some(self.domain.to_owned()),
             message,
             retryable: payload.take_opt("retryable")?,
-            details: payload.take_present("detail").map(Json::from_raw),
+            // An empty one only fills the field.
+            details: payload
+                .take_present("detail")
+                .map(Json::from_raw)
+                .filter(|detail| detail.text() != "{}"),
             ..Default::default()
         })
     }
@@ -383,15 +414,13 @@ fn whole_text(
         builder.whole_text(content, EventOrigin::Producer, extra)?;
         return Ok(builder.end_texts(false)?);
     };
-    let message_id = builder.state.text_id(&id).to_owned();
-    let is_open = builder.state.texts.iter().any(|text| text.id == message_id);
-    if is_open || builder.state.text_digests.last_id.as_ref() == Some(&message_id) {
-        let content = builder.named_text(&message_id, content, EventOrigin::Producer)?;
-        if content.is_some() {
-            builder.add(TextFinished { message_id, content, ..Default::default() }, extra)?;
+    match builder.named_text(&id, content, EventOrigin::Producer)? {
+        Some((message_id, Some(content))) => {
+            builder.add(TextFinished { message_id, content: Some(content), ..Default::default() }, extra)?;
         }
-    } else if !builder.is_known(content) {
-        builder.text(Some(id), Cow::Borrowed(content), None, extra)?;
+        Some((_, None)) => {}
+        None if builder.is_known(content) => {}
+        None => builder.text(Some(id), Cow::Borrowed(content), None, extra)?,
     }
     Ok(builder.end_texts(false)?)
 }

@@ -14,6 +14,7 @@ use crate::event::{
 };
 use crate::json::{Json, Object, ObjectWriter};
 use crate::record::EventOrigin;
+use crate::run::continued;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Encoder {
@@ -50,6 +51,7 @@ struct Shown {
     id: String,
     shown: String,
     in_subagent: bool,
+    is_text: bool,
 }
 
 /// Messages whose index is remembered; a message that was silent for longer begins anew.
@@ -183,16 +185,20 @@ impl Encoder {
     }
 
     /// Returns the id of a message in frames: its own if the reader would take it for the message before.
-    fn shown_id(&self, context: &EncodeContext<'_>, id: &str) -> String {
-        let is_text = |text: &&Shown| text.id == id || context.shown.continues(&text.id, id);
-        let shown = match self.last_text.as_ref().filter(is_text) {
+    fn shown_id(&self, context: &EncodeContext<'_>, id: &str, is_text: bool) -> String {
+        let is_same = |text: &&Shown| text.id == id || context.shown.continues(&text.id, id);
+        let shown = match self.last_text.as_ref().filter(is_same) {
             Some(text) => text.shown.as_str(),
             None => message_id(id),
         };
         match &self.last {
             Some(last) if last.id == id => last.shown.clone(),
-            // What happens outside a subagent ends no text in it.
-            Some(last) if last.shown == shown && (last.in_subagent || context.shown.last.is_some()) => {
+            // Text and thinking end each other. What happens outside a subagent ends no text in it.
+            Some(last)
+                if last.shown == shown
+                    && last.is_text == is_text
+                    && (last.in_subagent || context.shown.last.is_some()) =>
+            {
                 let number = id.rsplit_once('#').map(|(_, number)| number.trim_end_matches(THINKING));
                 number.map_or(shown.to_owned(), |number| format!("{shown}#{number}"))
             }
@@ -208,20 +214,21 @@ impl Encoder {
         id: &str,
         content: &str,
     ) {
-        // Of a message that the reader has in part, only pieces may follow.
-        let is_whole = came_whole(context, id) && !context.shown.begins_continuation(id);
-        let key = if is_whole { "content" } else { "delta" };
         // A message beside another one keeps its own id, and takes nothing of the other's.
         let aside = context.shown.needs_id(id);
         let shown = match aside {
             true => id.strip_suffix(THINKING).unwrap_or(id).to_owned(),
-            false => self.shown_id(context, id),
+            false => self.shown_id(context, id, kind == "message"),
         };
+        // Of a message that the reader has in part, only pieces may follow.
+        let has_part = context.shown.begins_continuation(id) || continued(id) == Some(shown.as_str());
+        let key = if came_whole(context, id) && !has_part { "content" } else { "delta" };
         let index = self.next_index(&shown);
         if !aside {
             let in_subagent = context.event().subagent_run_id.is_some();
-            self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent });
-            if kind == "message" {
+            let is_text = kind == "message";
+            self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent, is_text });
+            if is_text {
                 self.last_text.clone_from(&self.last);
             }
         }
@@ -374,7 +381,11 @@ impl Encoder {
                 if domain == "system" || error.retryable.is_some() {
                     payload.bool("retryable", error.retryable.unwrap_or(false));
                 }
-                payload.opt_json("detail", error.details.as_ref());
+                match &error.details {
+                    Some(details) => payload.json("detail", details),
+                    None if domain == "system" => payload.json("detail", &Json::empty_object()),
+                    None => {}
+                }
             },
             |meta| {
                 if terminal {
@@ -551,7 +562,8 @@ impl Encode for Encoder {
             Body::ToolFinished(finished) => {
                 let failed = finished.status == ToolStatus::Failure;
                 let said = ToolFinished { duration_ms: None, message_id: None, ..finished.clone() };
-                if finished.result.is_none() && !failed && !context.same_dialect {
+                let is_empty = finished.result.as_ref().is_some_and(|result| result.text() == "{}");
+                if !context.same_dialect && (finished.result.is_none() && !failed || is_empty && failed) {
                     context.keep_result(said);
                 } else {
                     context.keep_result_kind(finished, said);
@@ -565,8 +577,8 @@ impl Encode for Encoder {
                         match (&finished.result, failed) {
                             (Some(result), _) => context.write_object_result(payload, result),
                             (None, false) if context.same_dialect => payload.null("result"),
-                            (None, false) => payload.json("result", &Json::empty_object()),
-                            (None, true) => {}
+                            // A failed call gave nothing back, and the document has a result on every one.
+                            (None, _) => payload.json("result", &Json::empty_object()),
                         }
                         match (&finished.error, failed) {
                             (Some(error), _) => write_error(context, payload, error),

@@ -12,9 +12,10 @@ use crate::dialect::encode::{Encode, EncodeContext, Ids};
 use crate::dialect::registry::{DetectionRule, Ending, NamedIds, Quirks, Read, Spec};
 use crate::dialect::start::{AgentStart, StartRequest};
 use crate::dialect::{Frames, RecordBuilder};
-use crate::event::{Body, Event, Extra, RunCompleted};
+use crate::event::{Body, Event, Extra, RunCompleted, TextFinished};
 use crate::json::{FieldError, Object, ObjectWriter};
 use crate::record::{EventOrigin, Record};
+use crate::run::Refusal;
 use crate::time::Timestamp;
 
 pub(super) const SPEC: Spec = Spec {
@@ -85,11 +86,33 @@ pub(super) fn decode(
                     builder.event(event, EventOrigin::Producer)
                 })?;
             }
+            Body::TextFinished(TextFinished { message_id, content: Some(_), .. })
+                if event.subagent_run_id.is_none() && is_divided(builder, message_id) =>
+            {
+                builder.atomically(|builder| finish_divided(event, builder))?;
+            }
             _ => builder.event(event, EventOrigin::Producer)?,
         },
         None => builder.foreign(whole, frame.name)?,
     }
     Ok(())
+}
+
+/// Returns true for a text that a tool call, a thought or a step has ended or divided.
+fn is_divided(builder: &RecordBuilder<'_>, id: &str) -> bool {
+    builder.state.text_id(id) != id || (builder.state.is_known(id) && !builder.is_open_text(id))
+}
+
+/// Adds the end of such a text: its whole repeats or continues the pieces.
+fn finish_divided(mut event: Event, builder: &mut RecordBuilder<'_>) -> Result<(), Refusal> {
+    let Body::TextFinished(finished) = &mut event.body else { return Ok(()) };
+    if let Some(whole) = finished.content.take() {
+        match builder.named_text(&finished.message_id, &whole, EventOrigin::Producer)? {
+            Some((id, content)) => (finished.message_id, finished.content) = (id, content),
+            None => finished.content = Some(whole),
+        }
+    }
+    builder.event(event, EventOrigin::Producer)
 }
 
 /// Writes an event with its envelope.

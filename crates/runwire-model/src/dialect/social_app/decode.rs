@@ -127,15 +127,15 @@ fn text_end(mut frame: OpenedFrame<'_>, builder: &mut RecordBuilder<'_>) -> Resu
         ..Default::default()
     };
     let extra = rest(&mut frame, builder);
-    let open = id.as_deref().map(|id| builder.state.text_id(id).to_owned());
-    let open = open.filter(|id| builder.state.texts.iter().any(|text| text.id == *id));
-    finished.message_id = match open {
-        // Pieces came before, as in AG-UI: the answer is their whole.
-        Some(id) => {
-            finished.content = builder.named_text(&id, &answer, EventOrigin::Decoder)?;
-            id
-        }
-        None => builder.imply_text_as(id, role, &answer)?,
+    // Pieces may have come before, as in AG-UI: the answer is their whole.
+    let named = match &id {
+        Some(id) => builder.named_text(id, &answer, EventOrigin::Decoder)?,
+        None => None,
+    };
+    (finished.message_id, finished.content) = match named {
+        Some((id, content)) if content.is_none() || builder.is_open_text(&id) => (id, content),
+        // A message that is told whole twice is another one.
+        _ => (builder.imply_text_as(id, role, &answer)?, None),
     };
     Ok(builder.add(finished, extra)?)
 }

@@ -154,6 +154,12 @@ impl Encode for Encoder {
                     ]);
                     self.text_end(context, out, finished, &whole, role.as_deref().unwrap_or("assistant"));
                 }
+                // The message has ended, and was told: its end is told again with the answer that replaces it.
+                None if finished.content.is_some() && context.event().subagent_run_id.is_none() => {
+                    context.keep_in_residue();
+                    let answer = finished.content.as_deref().unwrap_or_default();
+                    self.text_end(context, out, finished, answer, "assistant");
+                }
                 _ => self.slot(context, out),
             },
             Body::ToolArgsStarted(started) => {

@@ -46,7 +46,7 @@ pub(super) fn scrubbed(event: &Event) -> Option<Event> {
         Body::TextFinished(finished) => finished.error.is_some(),
         Body::ToolFinished(finished) => finished.error.is_some(),
         Body::Data(data) => data.metadata.is_some(),
-        Body::Notice(notice) => notice.details.is_some(),
+        Body::Notice(notice) => notice.domain.as_deref() != Some("business"),
         Body::RunFailed(_) | Body::Foreign(_) => true,
         _ => false,
     };
@@ -61,7 +61,10 @@ pub(super) fn scrubbed(event: &Event) -> Option<Event> {
         Body::RunCancelled(cancelled) => scrub_summary(&mut cancelled.summary),
         Body::RunFailed(failed) => {
             scrub_summary(&mut failed.summary);
-            scrub_error(Some(&mut failed.error));
+            // What a business rule says is business data.
+            if failed.error.domain.as_deref() != Some("business") {
+                scrub_error(Some(&mut failed.error));
+            }
         }
         Body::StepFinished(finished) => scrub_error(finished.error.as_mut()),
         Body::TextFinished(finished) => scrub_value(finished.error.as_mut()),
@@ -71,22 +74,22 @@ pub(super) fn scrubbed(event: &Event) -> Option<Event> {
             event.extra.take("ui_schema");
         }
         Body::Data(data) => scrub_value(data.metadata.as_mut()),
-        // What a business rule says is business data.
         Body::Notice(notice) if notice.domain.as_deref() == Some("business") => {}
         Body::Notice(notice) => scrub_value(notice.details.as_mut()),
         Body::Foreign(foreign) => scrub_foreign(foreign),
         _ => {}
     }
     scrub_extra(&mut event.extra);
+    if may_tell {
+        scrub_details(&mut event.extra);
+    }
     Some(event)
 }
 
 /// Reduces a summary to the counts that a person sees.
 fn scrub_summary(summary: &mut Option<Summary>) {
     let Some(full) = summary.take() else { return };
-    let mut kept =
-        Summary { steps: full.steps, tool_calls: full.tool_calls, extra: full.extra, ..Summary::default() };
-    scrub_extra(&mut kept.extra);
+    let kept = Summary { steps: full.steps, tool_calls: full.tool_calls, ..Summary::default() };
     *summary = Some(kept).filter(|kept| *kept != Summary::default());
 }
 
@@ -95,6 +98,16 @@ fn scrub_error(error: Option<&mut ErrorInfo>) {
         scrub_extra(&mut error.extra);
         scrub_value(error.details.as_mut());
     }
+}
+
+/// Removes the figures of an error's details that the model has no field for, such as Agio's.
+fn scrub_details(extra: &mut Extra) {
+    extra.retain(|name, value| {
+        if matches!(field_of(name), "details" | "detail") {
+            scrub_value(Some(value));
+        }
+        true
+    });
 }
 
 fn scrub_foreign(foreign: &mut Foreign) {
@@ -161,6 +174,22 @@ mod tests {
                 r#"{"type":"run.completed","summary":{"steps":1}}"#,
             ),
             (
+                r#"{"type":"run.completed","summary":{"tool_calls":1,"cached_tokens":3,"cost_usd":0.1,"first_token_latency":2}}"#,
+                r#"{"type":"run.completed","summary":{"tool_calls":1}}"#,
+            ),
+            (
+                r#"{"type":"notice","level":"error","message":"no","extra":{"details":{"model":"m","at":1}}}"#,
+                r#"{"type":"notice","level":"error","message":"no","extra":{"details":{"at":1}}}"#,
+            ),
+            (
+                r#"{"type":"tool.finished","call_id":"c","status":"failure","error":{"message":"no"},"extra":{"details":{"total_tokens":5,"at":1}}}"#,
+                r#"{"type":"tool.finished","call_id":"c","status":"failure","error":{"message":"no"},"extra":{"details":{"at":1}}}"#,
+            ),
+            (
+                r#"{"type":"run.failed","error":{"message":"no"},"extra":{"details":{"model_name":"m","at":1}}}"#,
+                r#"{"type":"run.failed","error":{"message":"no"},"extra":{"details":{"at":1}}}"#,
+            ),
+            (
                 r#"{"type":"run.cancelled","summary":{"response_latency_ms":3}}"#,
                 r#"{"type":"run.cancelled"}"#,
             ),
@@ -200,6 +229,8 @@ mod tests {
             r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","schema":{"properties":{"model":{}}},"arguments":{"cost":1}}"#,
             r#"{"type":"interaction.resolved","interaction_id":"q","decision":"submitted","values":{"model":"Z4"}}"#,
             r#"{"type":"run.completed","result":{"model":"Z4"}}"#,
+            r#"{"type":"notice","level":"error","domain":"business","message":"sold out","details":{"model":"Z4","cost":3}}"#,
+            r#"{"type":"run.failed","error":{"domain":"business","message":"sold out","details":{"model":"Z4"}}}"#,
             r#"{"type":"custom","name":"badge","value":{"cost":0.5}}"#,
         ] {
             assert_eq!(shown(event), event);

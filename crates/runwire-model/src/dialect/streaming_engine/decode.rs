@@ -1,6 +1,6 @@
 //! Reads frames of StreamingEngine.
 
-use super::{FIRST_TEN_DIGITS, LAST_PIECE, STAMPED};
+use super::{ERROR_CODE, FIRST_TEN_DIGITS, LAST_PIECE, NO_CODE, STAMPED};
 use crate::dialect::RecordBuilder;
 use crate::dialect::decode::{
     DecodeError, DecoderState, Envelope, OpenedFrame, decode_residue, owned, read_arguments, slot_event,
@@ -257,6 +257,13 @@ fn add_payload(
         Payload::Progress { id, progress } => builder.tool_progress(id, progress, extra)?,
         Payload::Finished { id, mut finished } => {
             finished.duration_ms = duration_ms;
+            let mut extra = extra;
+            if let Some(error) = &mut finished.error
+                && error.code.as_deref() == Some(NO_CODE)
+            {
+                error.code = None;
+                extra.set(ERROR_CODE, Json::string(NO_CODE));
+            }
             builder.tool_finished(id, finished, extra)?;
         }
         Payload::Content { content, format, complete: false } => {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DATA_TYPES, ERROR_TYPES, FORMATS, LAST_PIECE, STAGES, STAMPED};
+use super::{DATA_TYPES, ERROR_CODE, ERROR_TYPES, FORMATS, LAST_PIECE, NO_CODE, STAGES, STAMPED};
 use crate::dialect::Frames;
 use crate::dialect::encode::{Encode, EncodeContext};
 use crate::dialect::shown_state::ShownText;
@@ -114,8 +114,8 @@ impl Encoder {
         }
         let content = replacement.unwrap_or_default();
         let (before, after) = context.neighbours();
-        let ends_run = after.iter().any(|entry| entry.event.body.is_terminal())
-            && !after.iter().any(|entry| matches!(entry.event.body, Body::TextDelta(_)));
+        let is_text = |entry: &Entry| matches!(entry.event.body, Body::TextDelta(_) | Body::TextFinished(_));
+        let ends_run = after.iter().any(|entry| entry.event.body.is_terminal()) && !after.iter().any(is_text);
         let answer = self.answer.get_or_insert_default();
         if !self.complete && context.same_dialect && calls_itself_last(context.entry) {
             self.complete = true;
@@ -305,7 +305,11 @@ impl Encode for Encoder {
                         if let (true, Some(error)) = (failed, &finished.error) {
                             let mut object = data.object("error");
                             object.str("message", &error.message);
-                            object.opt_str("code", error.code.as_deref());
+                            let says_none = !context.same_dialect
+                                || context.entry.origin == EventOrigin::Guard
+                                || context.own_field(ERROR_CODE).is_some();
+                            let code = error.code.as_deref();
+                            object.opt_str("code", code.or(says_none.then_some(NO_CODE)));
                             object.extra(&error.extra);
                             object.end();
                         }

@@ -25,6 +25,12 @@ const STAMPED: [&str; 3] = ["request_id", "timestamp", "sequence"];
 /// Times from here up to ten times as much have ten digits: they are seconds.
 const FIRST_TEN_DIGITS: f64 = 1e9;
 
+/// Code of a failed call's error where the source has none: the document has one on every error.
+const NO_CODE: &str = "ERROR";
+
+/// Extension field: the code of an error in its own dialect, where it says no more than that there is none.
+const ERROR_CODE: &str = "own.error_code";
+
 pub(super) const SPEC: Spec = Spec {
     name: "streaming-engine",
     read: Some(Read {

@@ -164,6 +164,11 @@ async fn easyflows_streams_have_the_head_that_its_document_lists() {
         let head = ["content-type", "cache-control", "connection"].map(|name| answer.headers[name].clone());
         assert_eq!(head, ["text/event-stream", "no-cache", "keep-alive"]);
     }
+    let head = [("content-type", "application/json"), ("connection", "close")];
+    let request = served.request(http::Method::POST, "/api/v1/bot/chat", &head);
+    let answer = served.send(request.body(attach.clone()).unwrap()).await;
+    let connection: Vec<_> = answer.headers.get_all("connection").iter().collect();
+    assert_eq!(connection, ["close"], "the client asked for it");
     let request =
         served.request(http::Method::POST, "/api/v1/bot/chat", &[("content-type", "application/json")]);
     let answer = served.send_h2(request.body(attach).unwrap()).await;

@@ -35,6 +35,8 @@ async fn neither_the_stream_nor_the_history_shows_figures_of_the_back_end() {
         live.push(stream.event().await.unwrap().json());
     }
     assert_eq!(live, history);
+    let end = served.get("/api/v1/agent/runs/t/history?after=end").await.json();
+    assert_eq!((&end["events"], end["next"].is_string()), (&Value::Array(Vec::new()), true));
     let text = Value::from(history).to_string();
     assert!(!text.contains("hidden") && !text.contains("424242"), "{text}");
     assert!(text.contains(r#""args":{"model":"Z4"}"#), "{text}");
