@@ -45,7 +45,7 @@ pub const LEASE_SECONDS: u64 = 60;
 /// Seconds that a producer has to end a run after a cancel request.
 pub const CANCEL_SECONDS: u64 = 30;
 /// Checkpoints that wait until a store has time for them.
-pub const WAITING_CHECKPOINTS: usize = 64;
+pub const WAITING_CHECKPOINTS: usize = 512;
 /// Bytes of those checkpoints; one that is larger by itself is not stored.
 pub const WAITING_CHECKPOINT_BYTES: usize = 4 << 20;
 /// Milliseconds without a command after which the embedded store writes what waits; Postgres gets it after as long.

@@ -459,7 +459,7 @@ mod tests {
         let all: Vec<_> =
             (0..count).map(|at| tails.of(&ThreadKey::new("t", format!("{at}").as_str()))).collect();
         for tail in &all {
-            tail.publish(&sized(1..=2, limits::TAIL_BYTES / 3));
+            tail.publish(&sized(1..=2, limits::TAIL_BYTES / 6));
             assert!(tails.shared.bytes.load(Ordering::Relaxed) <= limits::TAILS_BYTES);
             assert_eq!(after(tail, 0), Some(vec![1, 2]));
         }

@@ -1,8 +1,8 @@
-//! Checkpoints that readers have left, until a store has time for them: the newest of each run and format.
+//! Checkpoints that readers have left, until a store has time for them.
 //!
-//! A checkpoint is a cache. One for which there is no room is lost, and so are those that wait when a process ends.
+//! A checkpoint is a cache. The oldest are lost where there are too many, and so are those that wait when a process ends.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::key::RunKey;
@@ -20,46 +20,49 @@ pub(crate) struct Checkpoint {
 
 /// Waiting checkpoints, bounded in number and bytes.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingCheckpoints(Mutex<Slots>);
+pub(crate) struct WaitingCheckpoints(Mutex<Queue>);
 
 #[derive(Debug, Default)]
-struct Slots {
-    newest: HashMap<(RunKey, ReadFormat), Checkpoint>,
+struct Queue {
+    checkpoints: VecDeque<Checkpoint>,
     bytes: usize,
 }
 
 impl WaitingCheckpoints {
-    /// Keeps a checkpoint in the place of an older one of its run and format, if there is room. Returns whether it is the
-    /// only one, so that the store must learn that one waits.
+    /// Keeps a checkpoint, and drops the oldest where there is no room. Returns whether it is the only one, so that the
+    /// store must learn that one waits.
     pub(crate) fn keep(&self, checkpoint: Checkpoint) -> bool {
-        let mut slots = self.lock();
-        let key = (checkpoint.run.clone(), checkpoint.form);
-        let replaced = slots.newest.get(&key);
-        if replaced.is_some_and(|older| older.seq >= checkpoint.seq) {
+        let mut queue = self.lock();
+        let bytes = checkpoint.state.len();
+        let is_known = |known: &Checkpoint| {
+            known.seq == checkpoint.seq && known.form == checkpoint.form && known.run == checkpoint.run
+        };
+        if bytes > limits::WAITING_CHECKPOINT_BYTES || queue.checkpoints.iter().any(is_known) {
             return false;
         }
-        let count = slots.newest.len() + usize::from(replaced.is_none());
-        let bytes = slots.bytes + checkpoint.state.len() - replaced.map_or(0, |older| older.state.len());
-        if count > limits::WAITING_CHECKPOINTS || bytes > limits::WAITING_CHECKPOINT_BYTES {
-            return false;
+        let was_empty = queue.checkpoints.is_empty();
+        queue.bytes += bytes;
+        queue.checkpoints.push_back(checkpoint);
+        while queue.checkpoints.len() > limits::WAITING_CHECKPOINTS
+            || queue.bytes > limits::WAITING_CHECKPOINT_BYTES
+        {
+            let Some(oldest) = queue.checkpoints.pop_front() else { break };
+            queue.bytes -= oldest.state.len();
         }
-        let was_empty = slots.newest.is_empty();
-        slots.bytes = bytes;
-        slots.newest.insert(key, checkpoint);
         was_empty
     }
 
     /// Returns whether none waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().newest.is_empty()
+        self.lock().checkpoints.is_empty()
     }
 
     /// Takes all of them.
     pub(crate) fn take(&self) -> Vec<Checkpoint> {
-        std::mem::take(&mut *self.lock()).newest.into_values().collect()
+        std::mem::take(&mut *self.lock()).checkpoints.into()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slots> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,15 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_checkpoint_of_a_run_and_format_waits() {
+    fn each_checkpoint_waits_once() {
         let waiting = WaitingCheckpoints::default();
         assert!(waiting.is_empty());
-        for (seq, is_first) in [(2, true), (3, false), (1, false)] {
+        for (seq, is_first) in [(2, true), (3, false), (2, false)] {
             assert_eq!(waiting.keep(checkpoint(1, seq, 10)), is_first);
         }
-        assert_eq!(waiting.take(), [checkpoint(1, 3, 10)]);
+        assert_eq!(waiting.take(), [checkpoint(1, 2, 10), checkpoint(1, 3, 10)]);
         assert!(waiting.is_empty());
-        assert!(waiting.keep(checkpoint(1, 1, 10)), "what was taken hinders none");
+        assert!(waiting.keep(checkpoint(1, 2, 10)), "what was taken hinders none");
     }
 
     #[test]
@@ -93,15 +96,15 @@ mod tests {
         for run in 0..2 * limits::WAITING_CHECKPOINTS {
             waiting.keep(checkpoint(run, 1, 1));
         }
-        assert_eq!(waiting.take().len(), limits::WAITING_CHECKPOINTS);
+        let kept = waiting.take();
+        assert_eq!(kept.len(), limits::WAITING_CHECKPOINTS);
+        assert_eq!(kept[0], checkpoint(limits::WAITING_CHECKPOINTS, 1, 1), "the oldest are lost");
         let half = limits::WAITING_CHECKPOINT_BYTES / 2;
-        for (run, seq) in [(1, 1), (2, 1), (3, 1), (2, 2)] {
-            waiting.keep(checkpoint(run, seq, half));
+        for run in 1..=3 {
+            waiting.keep(checkpoint(run, 1, half));
         }
-        let mut kept: Vec<_> =
-            waiting.take().into_iter().map(|kept| (kept.run.id.to_string(), kept.seq)).collect();
-        kept.sort();
-        assert_eq!(kept, [("r1".to_owned(), 1), ("r2".to_owned(), 2)]);
+        let kept: Vec<_> = waiting.take().into_iter().map(|kept| kept.run.id.to_string()).collect();
+        assert_eq!(kept, ["r2", "r3"]);
         assert!(!waiting.keep(checkpoint(1, 1, limits::WAITING_CHECKPOINT_BYTES + 1)));
         assert!(waiting.is_empty());
     }
