@@ -49,7 +49,7 @@ impl LongRun {
     /// Returns the latencies of an append, of resuming, and of a page at its end, in milliseconds.
     pub(super) async fn measure(&self, server: &ServerProcess, times: usize) -> Result<[f64; 3], Failure> {
         let after = self.last_seq.saturating_sub(MISSED);
-        let path = |rest: &str| format!("/v1/runs/{}/events?dialect=ag-ui&after={after}{rest}", Self::NAME);
+        let path = |rest: &str| format!("{}&after={after}{rest}", frame::read_path(Self::NAME));
         let resume = client::get(&path("&follow=false"), "text/event-stream");
         // The first reader of a dialect walks the run; those after it find its checkpoints.
         exchange_latency(server, &resume, 1).await?;
@@ -108,7 +108,7 @@ impl StoreSize {
     /// Returns the path of a page at the end of a run in the middle.
     pub(super) fn resume_path(&self) -> String {
         let run = run_name(self.runs / 2);
-        format!("/v1/runs/{run}/events?dialect=ag-ui&after={}&limit=5", RUN_TEXT / FRAME_TEXT - 1)
+        format!("{}&after={}&limit=5", frame::read_path(&run), RUN_TEXT / FRAME_TEXT - 1)
     }
 
     /// Waits until retention has removed the older half, and returns the seconds.

@@ -16,6 +16,11 @@ pub(crate) fn write_path(run: &str) -> String {
     format!("/v1/runs/{run}/events?dialect={DIALECT}")
 }
 
+/// The path that a run's events are read from.
+pub(crate) fn read_path(run: &str) -> String {
+    format!("/v1/runs/{run}/events?dialect={READ_DIALECT}")
+}
+
 /// Returns a frame of typical length as a line.
 pub(crate) fn typical(run: &str) -> Vec<u8> {
     of_typical_length(&|text| with_text(run, text))

@@ -100,14 +100,14 @@ pub struct DecoderState {
     /// The texts that the producer has called its whole answer, before the frame that ends the run.
     #[serde(default)]
     pub(super) answer: Option<AnswerTexts>,
-    /// Thinking that came in pieces, by its id: it may be told whole after it has ended.
+    /// Thinking that came in pieces, by its id: it may come whole after it has ended.
     #[serde(default)]
-    pub(super) thoughts: Vec<ToldThought>,
+    pub(super) thoughts: Vec<StreamedThought>,
 }
 
 /// Thinking that came in pieces, or whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct ToldThought {
+pub(super) struct StreamedThought {
     id: String,
     /// All of it.
     pub(super) all: Digest,
@@ -131,21 +131,21 @@ impl DecoderState {
         }
     }
 
-    /// Sets what was told of a thought to its whole.
+    /// Sets what is known of a thought to its whole.
     pub(super) fn set_thought(&mut self, id: &str, whole: &str) {
         self.thoughts.retain(|thought| thought.id != id);
         self.remember_thought(id, Digest::without_whitespace(whole));
     }
 
-    fn remember_thought(&mut self, id: &str, told: Digest) {
+    fn remember_thought(&mut self, id: &str, digest: Digest) {
         if self.thoughts.len() == REMEMBERED {
             self.thoughts.remove(0);
         }
-        self.thoughts.push(ToldThought { id: id.to_owned(), all: told, last: told });
+        self.thoughts.push(StreamedThought { id: id.to_owned(), all: digest, last: digest });
     }
 
-    /// Returns what was told of a thought.
-    pub(super) fn thought(&self, id: &str) -> Option<&ToldThought> {
+    /// Returns what is known of a thought.
+    pub(super) fn thought(&self, id: &str) -> Option<&StreamedThought> {
         self.thoughts.iter().find(|thought| thought.id == id)
     }
 }

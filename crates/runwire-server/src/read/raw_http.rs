@@ -210,8 +210,8 @@ impl RawStream {
 
     /// Writes the stream until it ends, the client disconnects, or a socket loop can continue.
     ///
-    /// Gives its place among the streams that are being opened back before it waits for the client, or for a share of
-    /// the memory budget.
+    /// Its place among the streams that are being opened is free as soon as the first frames are made: it never waits for
+    /// the client with it.
     pub(crate) async fn run(
         mut self,
         socket: TcpStream,

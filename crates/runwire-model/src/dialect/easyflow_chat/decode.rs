@@ -86,10 +86,13 @@ pub(crate) fn decode(
         FramePayload::WholeThinking { id: Some(id), content } => {
             let (id, content) = (id.clone(), content.clone());
             // What is open and was not divided is compared where it is stored.
-            let told =
-                state.thought(&id).filter(|told| told.all != told.last || !builder.is_open_thought(&id));
-            match told {
-                Some(told) => builder.rest_of_thought(&id, &content, [told.all, told.last], extra)?,
+            let streamed = state
+                .thought(&id)
+                .filter(|streamed| streamed.all != streamed.last || !builder.is_open_thought(&id));
+            match streamed {
+                Some(streamed) => {
+                    builder.rest_of_thought(&id, &content, [streamed.all, streamed.last], extra)?;
+                }
                 None => add_payload(said, extra, builder)?,
             }
             state.set_thought(&id, &content);
