@@ -55,7 +55,7 @@ impl ServerKind {
     /// Renders a request that follows a run as server-sent events, from its end.
     pub(crate) fn read_request(self, run: &str) -> Vec<u8> {
         let path = match self {
-            Self::Runwire => format!("/v1/runs/{run}/events?dialect={}", frame::READ_DIALECT),
+            Self::Runwire => frame::read_path(run),
             Self::Floor => "/broadcast".to_owned(),
             Self::DurableStreams => format!("/{run}?offset=now&live=sse"),
             Self::PubSub => format!("/sub?id={run}"),
