@@ -104,13 +104,14 @@ async fn accept(listener: TcpListener, target: SocketAddr, mut state: watch::Rec
             () = dropped(&mut state) => return,
         };
         let Ok((client, _)) = client else { continue };
-        if state.borrow().mode == Mode::Refuse {
+        let State { mode, cuts } = *state.borrow();
+        if mode == Mode::Refuse {
             reset(&client);
             continue;
         }
         let (state, held) = (state.clone(), Arc::clone(&open));
         tokio::spawn(async move {
-            serve_connection(client, target, state).await;
+            serve_connection(client, target, state, cuts).await;
             drop(held);
         });
     }
@@ -121,13 +122,17 @@ async fn dropped(state: &mut watch::Receiver<State>) {
     while state.changed().await.is_ok() {}
 }
 
-/// Waits until all connections are cut, or the proxy is dropped.
-async fn cut(mut state: watch::Receiver<State>) {
-    let before = state.borrow().cuts;
-    let _ = state.wait_for(|state| state.cuts != before).await;
+/// Waits until a connection that was opened after so many cuts is cut, or the proxy is dropped.
+async fn cut(mut state: watch::Receiver<State>, cuts: u64) {
+    let _ = state.wait_for(|state| state.cuts != cuts).await;
 }
 
-async fn serve_connection(mut client: TcpStream, target: SocketAddr, state: watch::Receiver<State>) {
+async fn serve_connection(
+    mut client: TcpStream,
+    target: SocketAddr,
+    state: watch::Receiver<State>,
+    cuts: u64,
+) {
     let Ok(mut server) = TcpStream::connect(target).await else {
         reset(&client);
         return;
@@ -137,12 +142,12 @@ async fn serve_connection(mut client: TcpStream, target: SocketAddr, state: watc
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
         let said = AtomicBool::new(false);
-        let there = forward(from_client, to_server, state.clone(), Direction::There(&said));
-        let back = forward(from_server, to_client, state.clone(), Direction::Back(&said));
+        let there = forward(from_client, to_server, state.clone(), cuts, Direction::There(&said));
+        let back = forward(from_server, to_client, state.clone(), cuts, Direction::Back(&said));
         tokio::select! {
             // Queued chunks are lost with the connection, whatever the new mode is.
             biased;
-            () = cut(state) => {}
+            () = cut(state, cuts) => {}
             _ = async { tokio::join!(there, back) } => return,
         }
     }
@@ -184,6 +189,7 @@ async fn forward(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut state: watch::Receiver<State>,
+    cuts: u64,
     direction: Direction<'_>,
 ) {
     let (sender, mut pieces) = mpsc::channel::<(Instant, Vec<u8>)>(MAX_QUEUED_CHUNKS);
@@ -208,6 +214,10 @@ async fn forward(
         while let Some((due, chunk)) = pieces.recv().await {
             sleep_until(due).await;
             wait_while_stalled(&mut state, direction).await;
+            // The receivers of a change learn of it one after the other: this one may know of the cut first.
+            if state.borrow().cuts != cuts {
+                return;
+            }
             if to.write_all(&chunk).await.is_err() {
                 return;
             }
