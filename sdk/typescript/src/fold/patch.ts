@@ -4,11 +4,12 @@ const MAX_VALUES = 1_000_000;
 /** Maximum nesting depth of a patched document. */
 const MAX_DEPTH = 128;
 
-/** The operations of RFC 6902. */
-const OPERATIONS: readonly unknown[] = ["add", "remove", "replace", "move", "copy", "test"];
-
 /** The patch cannot be applied to its document. */
 class PatchError extends Error {}
+
+function refuse(): never {
+  throw new PatchError();
+}
 
 /**
  * Applies a JSON Patch (RFC 6902); unchanged values are shared with the document.
@@ -21,49 +22,44 @@ export function applyPatch(document: unknown, patch: unknown): unknown {
   try {
     let changed = document;
     for (const operation of patch as unknown[]) changed = applyOperation(changed, operation);
-    return isWithinLimits(changed) ? changed : document;
+    const [values, depth] = sizeOf(changed, 0);
+    return values <= MAX_VALUES && depth <= MAX_DEPTH ? changed : document;
   } catch (error) {
     if (error instanceof PatchError) return document;
     throw error;
   }
 }
 
+/** The operations of RFC 6902. */
+const OPERATIONS: Record<string, (document: unknown, path: string[], operation: unknown) => unknown> = {
+  add: (document, path, operation) => add(document, path, member(operation, "value")),
+  remove,
+  replace: (document, path, operation) => replaceAt(document, path, () => member(operation, "value")),
+  move(document, path, operation) {
+    const from = parsePointer(member(operation, "from"));
+    // A value cannot move into itself.
+    if (path.length > from.length && from.every((key, at) => key === path[at])) refuse();
+    return add(remove(document, from), path, valueAt(document, from));
+  },
+  copy: (document, path, operation) => add(document, path, valueAt(document, parsePointer(member(operation, "from")))),
+  test: (document, path, operation) => (equals(valueAt(document, path), member(operation, "value")) ? document : refuse()),
+};
+
 function applyOperation(document: unknown, operation: unknown): unknown {
   const name = member(operation, "op");
-  if (typeof name === "string" && !OPERATIONS.includes(name)) return document;
-  const path = parsePointer(member(operation, "path"));
-  switch (name) {
-    case "add":
-      return add(document, path, member(operation, "value"));
-    case "remove":
-      return remove(document, path);
-    case "replace":
-      valueAt(document, path);
-      return replaceAt(document, path, () => member(operation, "value"));
-    case "move": {
-      const from = parsePointer(member(operation, "from"));
-      // A value cannot move into itself.
-      if (path.length > from.length && from.every((key, at) => key === path[at])) throw new PatchError();
-      return add(remove(document, from), path, valueAt(document, from));
-    }
-    case "copy":
-      return add(document, path, valueAt(document, parsePointer(member(operation, "from"))));
-    case "test":
-      if (!equals(valueAt(document, path), member(operation, "value"))) throw new PatchError();
-      return document;
-    default:
-      throw new PatchError();
-  }
+  if (typeof name !== "string") refuse();
+  if (!Object.hasOwn(OPERATIONS, name)) return document;
+  return OPERATIONS[name]?.(document, parsePointer(member(operation, "path")), operation);
 }
 
 function member(operation: unknown, name: string): unknown {
-  if (!isObject(operation) || !Object.hasOwn(operation, name)) throw new PatchError();
+  if (!isObject(operation) || !Object.hasOwn(operation, name)) refuse();
   return operation[name];
 }
 
 function parsePointer(path: unknown): string[] {
   if (path === "") return [];
-  if (typeof path !== "string" || !path.startsWith("/")) throw new PatchError();
+  if (typeof path !== "string" || !path.startsWith("/")) refuse();
   return path.slice(1).split("/").map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
@@ -72,7 +68,7 @@ function valueAt(document: unknown, path: readonly string[]): unknown {
   for (const key of path) {
     if (Array.isArray(found)) found = found[parseIndex(key, found.length - 1)];
     else if (isObject(found) && Object.hasOwn(found, key)) found = found[key];
-    else throw new PatchError();
+    else refuse();
   }
   return found;
 }
@@ -83,7 +79,7 @@ function add(document: unknown, path: readonly string[], value: unknown): unknow
   return replaceAt(document, path.slice(0, -1), (parent) => {
     if (Array.isArray(parent)) return parent.toSpliced(key === "-" ? parent.length : parseIndex(key, parent.length), 0, value);
     if (isObject(parent)) return { ...parent, [key]: value };
-    throw new PatchError();
+    refuse();
   });
 }
 
@@ -93,7 +89,8 @@ function remove(document: unknown, path: readonly string[]): unknown {
   valueAt(document, path);
   return replaceAt(document, path.slice(0, -1), (parent) => {
     if (Array.isArray(parent)) return parent.toSpliced(parseIndex(key, parent.length - 1), 1);
-    return Object.fromEntries(Object.entries(parent as object).filter(([name]) => name !== key));
+    const { [key]: _, ...rest } = parent as Record<string, unknown>;
+    return rest;
   });
 }
 
@@ -105,13 +102,12 @@ function replaceAt(document: unknown, path: readonly string[], change: (value: u
     const at = parseIndex(key, document.length - 1);
     return document.with(at, replaceAt(document[at], rest, change));
   }
-  if (!isObject(document) || !Object.hasOwn(document, key)) throw new PatchError();
+  if (!isObject(document) || !Object.hasOwn(document, key)) refuse();
   return { ...document, [key]: replaceAt(document[key], rest, change) };
 }
 
 function parseIndex(key: string, last: number): number {
-  if (!/^(0|[1-9]\d{0,9})$/.test(key) || Number(key) > last) throw new PatchError();
-  return Number(key);
+  return /^(0|[1-9]\d{0,9})$/.test(key) && Number(key) <= last ? Number(key) : refuse();
 }
 
 function equals(one: unknown, other: unknown): boolean {
@@ -122,39 +118,25 @@ function equals(one: unknown, other: unknown): boolean {
 }
 
 /** The size of a value: its number of values, itself included, and its depth. */
-interface Size {
-  readonly values: number;
-  readonly depth: number;
-}
-
-const SCALAR: Size = { values: 1, depth: 0 };
-const TOO_LARGE: Size = { values: Infinity, depth: Infinity };
+type Size = readonly [values: number, depth: number];
 
 /** The sizes of values that were measured before: a patch shares what it does not change, so that costs nothing again. */
 const sizes = new WeakMap<object, Size>();
 
-function isWithinLimits(document: unknown): boolean {
-  const { values, depth } = sizeOf(document, 0);
-  return values <= MAX_VALUES && depth <= MAX_DEPTH;
-}
-
-/** Measures a value that lies at a level of the document. */
+/** Measures a value that lies at a level of the document; what is too large has an infinite size. */
 function sizeOf(value: unknown, level: number): Size {
-  if (!isObject(value)) return SCALAR;
+  if (!isObject(value)) return [1, 0];
   const known = sizes.get(value);
-  if (known !== undefined) return known;
-  if (level > MAX_DEPTH) return TOO_LARGE;
-  let values = 1;
-  let depth = 0;
+  if (known) return known;
+  let [values, depth] = [level > MAX_DEPTH ? Infinity : 1, 0];
   for (const inner of Object.values(value)) {
-    const size = sizeOf(inner, level + 1);
-    values += size.values;
-    depth = Math.max(depth, size.depth + 1);
-    if (values > MAX_VALUES) return TOO_LARGE;
+    if (values > MAX_VALUES) return [values, depth];
+    const [more, deeper] = sizeOf(inner, level + 1);
+    values += more;
+    depth = Math.max(depth, deeper + 1);
   }
-  const size = { values, depth };
-  if (depth <= MAX_DEPTH) sizes.set(value, size);
-  return size;
+  if (depth <= MAX_DEPTH && values <= MAX_VALUES) sizes.set(value, [values, depth]);
+  return [values, depth];
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -173,22 +173,22 @@ export class StreamingEngineDecoder {
         if (event.message_id === this.#currentThinking) this.#currentThinking = undefined;
         break;
       case "tool.called":
-        this.#endTexts((owner) => owner === event.subagent_run_id);
+        this.#endTexts(event);
         this.#openCalls.push({ id: event.call_id, name: event.name });
         break;
       case "tool.finished":
         this.#openCalls = this.#openCalls.filter((call) => call.id !== event.call_id);
         break;
       case "step.started":
-        this.#endTexts((owner) => owner === event.subagent_run_id);
+        this.#endTexts(event);
         this.#openSteps.push({ id: event.step_id ?? "", name: event.name });
         break;
       case "step.finished":
-        this.#endTexts((owner) => owner === event.subagent_run_id);
+        this.#endTexts(event);
         this.#openSteps = this.#openSteps.filter((step) => step.id !== event.step_id);
         break;
       case "interaction.requested":
-        this.#endTexts(() => true);
+        this.#endTexts();
         this.#openInteractions.push(event.interaction_id);
         break;
       case "interaction.resolved":
@@ -269,10 +269,10 @@ export class StreamingEngineDecoder {
     if (this.#currentText !== undefined) this.#emit({ type: "text.finished", message_id: this.#currentText });
   }
 
-  /** Ends the open texts of some owners, as the server does, because another kind of event follows; forgets the thinking. */
-  #endTexts(isEnded: (owner: string | undefined) => boolean): void {
+  /** Ends the open texts of an event's owner, or all, as the server does, because another kind of event follows; forgets the thinking. */
+  #endTexts(owner?: { subagent_run_id?: string | undefined }): void {
     for (const [message_id, subagent_run_id] of [...this.#openTexts]) {
-      if (isEnded(subagent_run_id)) this.#emit({ type: "text.finished", message_id, ...definedFields({ subagent_run_id }) });
+      if (!owner || owner.subagent_run_id === subagent_run_id) this.#emit({ type: "text.finished", ...ownerOf({ message_id, subagent_run_id }) });
     }
     this.#currentThinking = undefined;
     this.#openThinking.clear();
@@ -327,8 +327,8 @@ export class StreamingEngineDecoder {
 }
 
 /** Returns the fields of a piece that say which text or thinking it belongs to. */
-function ownerOf({ message_id, subagent_run_id }: { message_id: string; subagent_run_id?: string }): { message_id: string; subagent_run_id?: string } {
-  return { message_id, ...(subagent_run_id !== undefined && { subagent_run_id }) };
+function ownerOf({ message_id, subagent_run_id }: { message_id: string; subagent_run_id?: string | undefined }) {
+  return { message_id, ...definedFields({ subagent_run_id }) };
 }
 
 function objectOf(value: unknown): Fields | undefined {

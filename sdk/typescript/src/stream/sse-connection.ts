@@ -37,7 +37,7 @@ export class SseConnection {
       const mediaType = response.headers.get("content-type") ?? "nothing";
       if (!mediaType.startsWith(EVENT_STREAM) || response.body === null) {
         await response.body?.cancel();
-        throw new ProtocolError(`the server answers with ${mediaType.slice(0, 80)} where ${EVENT_STREAM} was requested`);
+        throw new ProtocolError(`the server sent ${mediaType.slice(0, 80)}, not ${EVENT_STREAM}`);
       }
       return new SseConnection(response.body, abort, http.retry.idleTimeout, detach);
     } catch (error) {
