@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::properties::{decode, encode};
 
 #[test]
-fn times_never_decrease_within_a_run() {
+fn what_the_server_adds_is_never_before_what_a_producer_ahead_of_it_has_sent() {
     let frame = |kind: &str, time: &str, data: &str| {
         let frame =
             format!(r#"{{"type":"{kind}","run_id":"r","timestamp":"{time}","data":{data},"metadata":{{}}}}"#);
@@ -34,9 +34,9 @@ fn times_never_decrease_within_a_run() {
     let frames = encode(&records, Dialect::Agio, Fidelity::Native);
     let frames: Vec<Value> = frames.iter().map(|(_, data)| serde_json::from_slice(data).unwrap()).collect();
     let times: Vec<&str> = frames.iter().map(|frame| frame["timestamp"].as_str().unwrap()).collect();
-    assert!(times.is_sorted(), "{times:?}");
-    assert_eq!(
-        (times[1], frames.last().unwrap()["type"].as_str()),
-        ("2126-11-20T00:00:05.000Z", Some("run_cancelled"))
-    );
+    assert_eq!(frames.last().unwrap()["type"], "run_cancelled");
+    // A producer's own times come back as they are.
+    let seconds: Vec<&str> = times.iter().map(|time| &time[17..19]).collect();
+    assert_eq!(seconds[..4], ["00", "05", "03", "02"], "{times:?}");
+    assert!(times[4..].iter().all(|time| *time == "2126-11-20T00:00:05.000Z"), "{times:?}");
 }

@@ -12,8 +12,10 @@ use crate::time::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Encoder {
-    /// Time of the newest frame: clients sort by it, so that it never decreases.
+    /// Time of the frame that is written.
     time: Timestamp,
+    /// The latest time so far. Clients sort by it, so what has no time of the producer's own never comes before it.
+    latest: Timestamp,
 }
 
 impl Encoder {
@@ -120,7 +122,10 @@ fn metadata_with(
 impl Encode for Encoder {
     fn event(&mut self, context: &EncodeContext<'_>, out: &mut Frames) {
         let (event, shown) = (context.event(), context.shown);
-        self.time = self.time.max(crate::dialect::shown_time(context));
+        let time = crate::dialect::shown_time(context);
+        self.latest = self.latest.max(time);
+        let is_own = context.same_dialect && context.record.source_time.is_some();
+        self.time = if is_own { time } else { self.latest };
         let step = shown.step_of(event).map_or(shown.step_count.max(1), |step| step.ordinal);
         match &event.body {
             Body::RunStarted(started) => {
