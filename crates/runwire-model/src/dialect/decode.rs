@@ -101,7 +101,7 @@ pub struct DecoderState {
     #[serde(default)]
     pub(super) answer: Option<AnswerTexts>,
     /// Thinking that came in pieces, by its id: it may come whole after it has ended.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) thoughts: Vec<StreamedThought>,
 }
 
